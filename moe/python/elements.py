@@ -7,6 +7,7 @@ from ..errors import InvalidArgument, NotContiguous, WrongDevice, WrongDtype, Wr
 # The values of the enumerations of weft/moe.h: weft_moe_type (and what numpy shows of them), and others.
 TYPES = {"bfloat16": 1, "float16": 2, "float32": 3, "float64": 4, "fp8_e4m3": 5, "fp8_e5m2": 6, "nvfp4": 7}
 SCALES = {"none": 0, "float32": 1, "ue8m0": 2, "nvfp4": 3}
+# Names begin with "rank" or "expert": exchange.py and others tell the two kinds apart by that. To add one: moe/docs/DEVELOPING.md.
 LAYOUTS = {"rank_major": 1, "rank_compact": 2, "expert_padded": 3, "expert_compact": 4}
 PRECISIONS = {"reduced": 1, "exact": 2, "lanes": 3, "fp8": 4}
 STEPS = {"dispatch": 1, "combine": 2}

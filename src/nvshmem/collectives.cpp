@@ -1,7 +1,8 @@
-// Barriers, syncs and exchanges, from the host and on streams; waits on streams. See calls.hpp.
+// barrier, sync, alltoall, fcollect and broadcast, called from the host and on streams. See
+// calls.hpp.
 //
-// From the host a barrier needs no kernel: what the host has posted is completed first, then the
-// hosts meet.
+// A barrier from the host starts no kernel: it completes what the host has posted, then the host
+// threads of all PEs synchronize (weft_team_sync).
 #include <weft/collectives.h>
 #include <weft/device.h>
 

@@ -1,4 +1,5 @@
-// The table of NVSHMEM's variables. See environment.hpp.
+// Reads NVSHMEM's environment variables and translates them to Weft's settings. See
+// environment.hpp.
 #include "src/nvshmem/environment.hpp"
 
 #include <array>
@@ -28,7 +29,7 @@ class Reader {
  public:
   explicit Reader(const std::vector<std::string>& variables) : variables_(variables) {}
 
-  // The value of NVSHMEM_`name`; it is then no ignored one.
+  // The value of NVSHMEM_`name`, which then does not appear in the list of ignored variables.
   std::optional<std::string> take(std::string_view name) {
     used_.emplace_back(name);
     for (const std::string& variable : variables_) {
@@ -69,7 +70,7 @@ class Reader {
   std::vector<std::string> used_;
 };
 
-// A size, in bytes, as Weft's setting `setting`.
+// If NVSHMEM_`name` is set, adds Weft's setting `setting` with that size in bytes.
 void add_size(Environment& made, Reader& reader, std::string_view name, std::string_view setting) {
   const auto text = reader.take(name);
   if (!text || text->empty()) {

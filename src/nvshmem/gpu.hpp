@@ -1,6 +1,6 @@
 // What libnvshmem_host needs of CUDA besides Weft's functions on a stream: contexts, streams, and
-// kernels for what these lack. gpu/cuda*.cu implement it; gpu/none.cpp does where Weft was built
-// without CUDA.
+// kernels for what these functions lack. Implemented by gpu/context.cpp, gpu/kernels.cu and
+// gpu/reductions.cpp, and in a build without CUDA by gpu/none.cpp.
 //
 // Threads: as calls.hpp.
 // Errors: CUDA's as a number, 0 for none; words_of names it.

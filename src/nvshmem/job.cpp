@@ -1,4 +1,4 @@
-// Readiness and errors. See job.hpp.
+// The state of the process's NVSHMEM job, and error messages. See job.hpp.
 #include "src/nvshmem/job.hpp"
 
 #include <array>
@@ -9,13 +9,14 @@
 namespace weft::nvshmem {
 namespace {
 
-// The last message of the shim itself; empty: Weft's.
+// The last error that this library found itself. Empty: the last error is weft_last_error().
 std::string& own_words() {
   static std::string words;
   return words;
 }
 
-// Longer ones before their beginnings.
+// Names in libweft's error messages, and NVSHMEM's names that replace them. A longer name comes
+// before its own prefix.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kNames{{
     {"weft_device_register_symmetric", "nvshmemx_buffer_register_symmetric"},
     {"weft_device_unregister_symmetric", "nvshmemx_buffer_unregister_symmetric"},
@@ -44,7 +45,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kNames{{
 }  // namespace
 
 Job& job() {
-  // Never destroyed: destructors of the program may still free memory.
+  // Never destroyed: destructors of static objects in the program may call nvshmem_free after this
+  // library's own static objects are gone.
   static Job& only = *new Job;
   return only;
 }
@@ -112,7 +114,7 @@ int from_cuda(const Call& /*call*/, int error) {
   if (error == 0) {
     return WEFT_OK;
   }
-  // A kernel that ended early has left its reason.
+  // A kernel that trapped has left the reason in its failure record.
   own_words() = weft_device_initialized() != 0 && weft_device_check() != WEFT_OK
                     ? weft_last_error()
                     : "CUDA failed: " + gpu::words_of(error);
@@ -146,7 +148,7 @@ int finish_own_work(const Call& call) {
     return weft_quiet();
   }
   if (now.is_all_mapped) {
-    return WEFT_OK;  // a kernel's stores are done when it is, and each call has waited for its own
+    return WEFT_OK;  // each call waited for its kernel, which completes that kernel's stores
   }
   const int status = weft_quiet_on_stream(now.stream);
   return status == WEFT_OK ? from_cuda(call, gpu::wait_for(now.stream)) : status;

@@ -1,4 +1,5 @@
-// Symmetric memory, registered buffers, and queue pairs, of which there is one kind. See calls.hpp.
+// Symmetric memory, registered buffers, and queue pairs: every handle is NVSHMEMX_QP_DEFAULT. See
+// calls.hpp.
 #include <weft/device.h>
 #include <weft/weft.h>
 
@@ -26,13 +27,14 @@ std::map<std::byte*, Buffer>& buffers() {
   return all;
 }
 
-// By their symmetric address.
+// The buffers of nvshmemx_buffer_register_symmetric: symmetric address -> bytes.
 std::map<void*, std::size_t>& symmetric_buffers() {
   static auto& all = *new std::map<void*, std::size_t>;
   return all;
 }
 
-// Weft has printed nothing, and a null pointer says nothing.
+// Prints the error of an allocation that failed: libweft has not printed it, and the caller gets
+// only a null pointer.
 void* or_say(const Call& call, void* address) {
   if (address == nullptr) {
     say(call, last_words());
@@ -52,7 +54,7 @@ bool overlaps_a_buffer(std::byte* begin, std::size_t bytes) {
   return begin < before->first + before->second.bytes;
 }
 
-// What is registered with a job that has ended went with it.
+// Undoes the registration. Not needed after the job has ended: its registrations ended with it.
 int let_go(const Call& call, std::byte* address, const Buffer& buffer) {
   switch (buffer.held) {
     case Held::Nowhere:
@@ -68,7 +70,7 @@ int let_go(const Call& call, std::byte* address, const Buffer& buffer) {
 
 }  // namespace
 
-// One PE alone may ask for nothing: that is no collective call.
+// A size of 0 returns null without synchronizing, so a single PE may ask for it.
 void* allocate(const Call& call, std::size_t size) {
   require_init(call);
   if (size == 0) {
@@ -98,7 +100,8 @@ void* allocate_aligned(const Call& call, std::size_t alignment, std::size_t size
       call, job().is_on_host ? weft_align(alignment, size) : weft_device_align(alignment, size));
 }
 
-// Destructors that run after nvshmem_finalize still free what has gone with it.
+// Does nothing after nvshmem_finalize: destructors of static objects may call nvshmem_free later
+// than that.
 void release(const Call& call, void* address) {
   if (address == nullptr || job().init_count == 0) {
     return;
@@ -116,7 +119,7 @@ void* ptr(const void* dest, int pe) {
   return now.has_device ? weft_device_ptr(dest, pe) : nullptr;
 }
 
-// There is no multicast.
+// Weft does not use NVLink multicast; NVSHMEM's documentation allows null.
 void* mc_ptr(nvshmem_team_t /*team*/, const void* /*dest*/) {
   return nullptr;
 }
@@ -185,8 +188,8 @@ void* buffer_register_symmetric(const Call& call, void* address, std::size_t siz
   return symmetric;
 }
 
-// The page on memory management has the buffer anywhere in the heap where the preferred address is
-// not available; here none is, because the heap gives out its addresses itself.
+// The preferred address is ignored: the device heap assigns its addresses itself. NVSHMEM's page on
+// memory management allows any address where the preferred one is not available.
 void* buffer_register_symmetric_at(
     const Call& call, void* address, std::size_t size, void* /*preferred*/, int flags) {
   return buffer_register_symmetric(call, address, size, flags);
@@ -208,7 +211,7 @@ int buffer_unregister_symmetric(const Call& call, void* address, std::size_t siz
   return result_of(call, status);
 }
 
-// The program frees the array with free().
+// All handles are the default one. The program frees the array with free().
 int qp_create(const Call& call, int count, nvshmemx_qp_handle_t** handles) {
   require_init(call);
   if (count < 0 || handles == nullptr) {

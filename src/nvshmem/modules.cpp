@@ -1,5 +1,6 @@
-// What binaries call that are no programs of <nvshmem.h>: files with kernels, which register, and
-// those that hold NVIDIA's own device library, which cannot work with another host library.
+// Entry points that no program calls by name: static constructors of files with kernels register
+// their device state here, and binaries that contain NVIDIA's own device library call nvshmemid_*.
+// That device library works only with NVIDIA's host library, so those calls return an error.
 //
 // Threads: any.
 #include <cstdio>
@@ -19,7 +20,7 @@ void weft_nvshmem_module_unregister(weft_device_module* module) {
 
 extern "C" {
 
-// Its arguments are NVIDIA's private business; they are not read.
+// Its arguments are private structures of NVIDIA's library and are not read.
 int nvshmemid_hostlib_init_attr() {
   static_cast<void>(std::fprintf(
       stderr,

@@ -13,7 +13,8 @@ namespace {
 constexpr std::uintptr_t kMpichWorld = 0x44000000;
 constexpr std::uintptr_t kMpichByte = 0x4c00010d;
 
-// In the program, or in a library that was opened without RTLD_GLOBAL.
+// The symbol `name`, from the program's global scope, or from an MPI library that was opened
+// without RTLD_GLOBAL.
 void* find(const char* name) {
   if (void* found = ::dlsym(RTLD_DEFAULT, name); found != nullptr) {
     return found;
@@ -56,7 +57,8 @@ Mpi::Mpi() {
   }
 }
 
-// Both are passed in a register: an int as the lower half of one.
+// A communicator as the argument of an MPI function: a pointer (Open MPI) or an int (MPICH). Both
+// are passed in one register; an int is its lower half.
 void* Mpi::handle_of(const void* communicator) const {
   if (communicator == nullptr) {
     return world_;

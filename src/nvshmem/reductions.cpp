@@ -13,7 +13,7 @@
 namespace weft::nvshmem {
 namespace {
 
-// Empty for types that Weft's own reductions do not have.
+// Empty for half and bfloat16, which weft_team_reduce does not support.
 std::optional<weft_type> weft_type_of(Element element) {
   switch (element) {
     case Element::Int8:
@@ -63,7 +63,8 @@ weft_reduction weft_reduction_of(Operation operation) {
   return WEFT_SUM;
 }
 
-// Block by block through the scratch memory, since every PE gets every block.
+// A reduce-scatter as one weft_team_reduce for each block of the result. Every PE receives every
+// block, in scratch memory of limited size, and keeps only its own.
 int scatter_on_host(weft_team_t team, const Reduction& what, weft_type type) {
   const std::size_t bytes = size_of(what.element);
   const std::size_t room = Scratch::kBlockBytes / bytes;

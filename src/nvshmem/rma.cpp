@@ -43,7 +43,8 @@ weft_stride stride_of(const Strided& strided) {
   return {strided.dest, strided.source, strided.element_bytes, strided.count};
 }
 
-// Calls on a stream are complete in stream order: those that left this node, too.
+// A call on a stream must be complete when the stream continues. Stores to mapped peers are; a put
+// to another node needs a quiet behind it.
 int then_quiet(const Call& call, int status, const void* remote, int pe, cudaStream_t stream) {
   if (status != WEFT_OK || !call.stream || job().is_all_mapped ||
       weft_device_ptr(remote, pe) != nullptr) {
@@ -184,8 +185,9 @@ std::uint64_t signal_wait_until(const Call& call,
   return seen;
 }
 
-// Blocking calls of the host have their order: each has left this PE when the next begins, and to
-// another node they follow the same rings.
+// A quiet of the job's stream, which is stronger than a fence. Blocking host calls are ordered
+// without it: each is complete at this PE when the next begins, and those to another node go
+// through the same command rings.
 void fence(const Call& call) {
   require_memory(call);
   must(call, job().is_on_host ? weft_fence() : finish_own_work(call));

@@ -1,5 +1,7 @@
-// The beginning and the end of a job: environment, launcher, MPI communicator or unique id;
-// counted, in two stages. See calls.hpp.
+// init and finalize: environment, launcher, MPI communicator or unique id. Calls of init are
+// counted, and the last finalize ends the job if init began it. There are two stages: init joins
+// the job; the GPU is taken at once if the thread has a CUDA context, else by the first call that
+// needs symmetric memory. See calls.hpp.
 #include <weft/device.h>
 #include <weft/weft.h>
 
@@ -21,7 +23,7 @@
 namespace weft::nvshmem {
 namespace {
 
-// In kernels.
+// Of host functions. Any number of GPU threads may call Weft.
 constexpr int kThreadLevel = NVSHMEM_THREAD_SERIALIZED;
 
 std::vector<std::string> variables_of_process() {
@@ -32,7 +34,8 @@ std::vector<std::string> variables_of_process() {
   return all;
 }
 
-// Weft's settings while a job begins. A variable of Weft's own that the user has set wins.
+// Sets Weft's variables that follow from NVSHMEM's, and removes them again when init is done. A
+// WEFT_ variable that the user has set takes precedence.
 class Settings {
  public:
   explicit Settings(const Environment& wanted) {
@@ -55,7 +58,7 @@ class Settings {
     }
   }
 
-  // Those of the user.
+  // Variables that the user had set, so that NVSHMEM's had no effect.
   [[nodiscard]] const std::vector<std::string>& kept() const { return kept_; }
 
  private:
@@ -123,9 +126,9 @@ void forget_job() {
   job() = Job{};
 }
 
-// Joins by `join`, which returns one of Weft's statuses. Weft has printed why it failed. Where the
-// process is in a job of Weft's already, by weft_init or Python's nvshmem.core, that is the job,
-// and `join` is not called.
+// Joins the job by calling `join(environment)`, which returns an nvshmemx status and prints the
+// reason of an error. If the process already has a Weft job, from weft_init or Python's
+// nvshmem.core, that job is used and `join` is not called.
 template <typename Join>
 int begin(const Call& call, Join&& join) {
   Job& now = job();
@@ -135,7 +138,7 @@ int begin(const Call& call, Join&& join) {
     return NVSHMEMX_SUCCESS;
   }
   if (now.init_count > 0) {
-    forget_job();  // whoever began it has ended it by weft_finalize
+    forget_job();  // the code that started the job has called weft_finalize
   }
   const Environment environment = read_environment(variables_of_process());
   if (!environment.error.empty()) {
@@ -162,7 +165,7 @@ int begin(const Call& call, Join&& join) {
 int joined_by_id(int rank, int count, const char* text) {
   weft_unique_id_t id = {};
   std::memcpy(id.bytes, text, std::min(sizeof nvshmemx_uniqueid_t{}.internal, sizeof id.bytes));
-  return status_of(weft_init_with(rank, count, &id));  // has said why
+  return status_of(weft_init_with(rank, count, &id));  // prints the reason of an error
 }
 
 int join_by_mpi(const Call& call, const void* communicator) {
@@ -172,7 +175,7 @@ int join_by_mpi(const Call& call, const void* communicator) {
   bool is_well = mpi.error().empty() && mpi.rank_in(communicator, &place);
   int status = NVSHMEMX_SUCCESS;
   if (is_well && place.rank == 0) {
-    status = get_uniqueid(call, &id);  // all hear of an error: the id is then empty
+    status = get_uniqueid(call, &id);  // on an error the id stays empty, and all ranks get that
   }
   is_well = is_well && mpi.broadcast(communicator, &id, sizeof id);
   if (!is_well) {
@@ -208,7 +211,8 @@ void query_thread(int* provided) {
   *provided = kThreadLevel;
 }
 
-// Reads only the members that belong to the flag: programs leave the others uninitialized.
+// Reads only the attributes that belong to the given flags: programs leave the others
+// uninitialized.
 int init_attr(const Call& call, unsigned int flags, const nvshmemx_init_attr_t* attributes) {
   if ((flags & NVSHMEMX_INIT_WITH_SHMEM) != 0) {
     say(call,
@@ -276,13 +280,13 @@ void finalize(const Call& call) {
     return;
   }
   if (weft_initialized() == 0) {
-    forget_job();  // whoever began it has ended it
+    forget_job();  // the code that started the job has called weft_finalize
     return;
   }
   if (--now.init_count > 0) {
     return;
   }
-  now.init_count = 1;  // what follows is still inside
+  now.init_count = 1;  // the calls below still need an initialized job
   must(call, finish_own_work(call));
   must(call, weft_barrier_all());
   buffer_unregister_all(call);
@@ -335,9 +339,9 @@ void vendor_get_version_info(int* major, int* minor, int* patch) {
   *patch = NVSHMEM_VENDOR_PATCH_VERSION;
 }
 
-// A module or library without Weft's variable is one without calls of NVSHMEM.
 namespace {
 
+// A module without the variable of Weft's device state makes no NVSHMEM calls, so that is no error.
 template <typename Module>
 int give_state(const Call& call, Module module) {
   require_memory(call);

@@ -1,6 +1,6 @@
-// Teams. A handle is the team's number in kernels. In one call of nvshmem_team_split_strided PEs
-// may name different ranges, so that disjoint teams come from it: each range is one team of Weft's.
-// nvshmemx_team_init is weft_team_join. See calls.hpp.
+// Teams. An nvshmem_team_t is the number by which kernels refer to the team (weft_device_team). In
+// one call of nvshmem_team_split_strided, PEs may pass different ranges; each range becomes one
+// Weft team. nvshmemx_team_init is weft_team_join. See calls.hpp.
 #include <weft/collectives.h>
 #include <weft/device.h>
 
@@ -28,7 +28,7 @@ std::map<nvshmem_team_t, Entry>& teams() {
   return all;
 }
 
-// In kernels' memory a team has a number of Weft's; without a GPU any number will do.
+// With a GPU, the number that weft_device_team gives. Without one (SYSMEM), the first free number.
 nvshmem_team_t handle_of(weft_team_t team) {
   if (!job().is_on_host) {
     return weft_device_team(team);
@@ -50,7 +50,7 @@ nvshmem_team_t remember(weft_team_t team, const TeamConfig& wanted) {
 
 using Range = std::array<int, 3>;  // start, stride, size
 
-// The range of each PE of the parent, in its order.
+// Collects the ranges that all PEs of the parent pass, in the parent's order.
 int gather_ranges(weft_team_t parent, const Triplet& mine, std::vector<Range>& all) {
   const Scratch& scratch = job().scratch;
   scratch.mine[0] = mine.start;
@@ -64,12 +64,12 @@ int gather_ranges(weft_team_t parent, const Triplet& mine, std::vector<Range>& a
     all.push_back(
         {static_cast<int>(words[0]), static_cast<int>(words[1]), static_cast<int>(words[2])});
   }
-  // The next call must not overwrite what a slower PE still reads.
+  // The next call must not overwrite the scratch memory while a slower PE still reads it.
   return status == WEFT_OK ? weft_team_sync(parent) : status;
 }
 
-// Creates the team of each range that a PE of the parent has named; *team is that of this PE's own
-// range.
+// Creates one team for each distinct range that the PEs of the parent pass. *team is the team of
+// this PE's own range.
 int split_all(weft_team_t parent, const Triplet& mine, weft_team_t* team) {
   *team = WEFT_TEAM_INVALID;
   std::vector<Range> ranges;

@@ -1,4 +1,5 @@
-// Waits on streams. On symmetric memory of the host they are done at once. See calls.hpp.
+// wait and wait_until on streams. With symmetric host memory (SYSMEM) the calling thread waits, and
+// the stream is ignored. See calls.hpp.
 #include <weft/weft.h>
 
 #include <cstring>
@@ -28,7 +29,8 @@ bool compare(T seen, int cmp, T value) {
   }
 }
 
-// A get from this PE itself reads the word as peers write it, and makes progress.
+// Polls with a get from this PE itself, which reads the word in the way in which peers write it,
+// and makes progress between polls.
 template <typename T>
 int wait_here(const Wait& wait) {
   const auto* words = static_cast<const T*>(wait.words);

@@ -115,8 +115,9 @@ bool CommandPacker::pack_put(QueuedCommand& queued) {
   return true;
 }
 
-// NICs do not know the order of streams. So a put after a fence is not even posted before the peer
-// has applied everything before the fence. All of that is in parcels below fence_.
+// What a NIC writes directly is not ordered with the stream's parcels. So a direct put after a
+// fence is posted only when the peer has applied everything before the fence, which is in the
+// parcels with numbers below fence_.
 Packed CommandPacker::pack_direct(QueuedCommand& queued) {
   if (parcels_.finished() < fence_) {
     return Packed::Part;

@@ -46,7 +46,7 @@ std::string describe_entry(std::uint32_t number, const Command& command, const s
                   : fmt::format("segment {} and later ones do not fit into a command", number);
 }
 
-// The most commands taken from one ring before the others have their turn.
+// The most commands that are taken from one ring before the other rings are served.
 constexpr int kCommandsPerTurn = 64;
 constexpr std::uint64_t kDrainNs = 1'000'000'000;
 
@@ -152,7 +152,7 @@ bool Engine::poll() noexcept {
   return moved;
 }
 
-// ---- What has arrived.
+// ---- Parcels that have arrived.
 
 bool Engine::receive() {
   bool moved = inbox_turns_.serve([this] { return inbox_.has_room(); },
@@ -170,8 +170,8 @@ bool Engine::receive() {
   return moved;
 }
 
-// One word per peer, in an array, and nothing else of peers that send nothing: 4096 of them cost
-// some microseconds.
+// Looks at one word for each peer, and at nothing else of peers that send nothing. For 4096 peers
+// that takes some microseconds.
 void Engine::notice_arrivals() {
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
     // relaxed: Incoming reads the word again, with acquire.
@@ -183,7 +183,8 @@ void Engine::notice_arrivals() {
 
 // ---- Commands.
 
-// First the rings that wait for a peer whose queue was full, in the order in which they came.
+// First serves the rings whose next command is for a peer with a full queue, in the order in which
+// they began to wait.
 bool Engine::drain_all() {
   bool moved = false;
   with_lines_.visit([&](Pe peer) {

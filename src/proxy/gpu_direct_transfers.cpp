@@ -137,8 +137,8 @@ Status GpuDirectTransfers::post_get(const Command& command, const Get& get) {
 }
 
 bool GpuDirectTransfers::reap_gets(bool lost, FunctionRef<bool(const Get&)> on_done) {
-  // Those whose data is there before it is shown: the transport's threads may bring the data of
-  // others meanwhile.
+  // Only gets that are complete before show_nic_writes(). The transport's threads may complete
+  // others meanwhile, whose data that call may not cover.
   std::bitset<kGpuDirectWindow> arrived;
   for (std::size_t slot = 0; slot < gets_.size(); ++slot) {
     arrived[slot] = has_get_[slot] && (lost || get_counter(slot).is_idle());

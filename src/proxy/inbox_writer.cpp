@@ -12,10 +12,12 @@ using device::Command;
 
 namespace {
 
-// What arrives within this time is stored by one kernel.
+// How long operations are collected before the applier kernel is started for them, if no GPU thread
+// waits.
 constexpr std::uint64_t kGatherNs = 1000;
-// A warp applies 64 commands in the 20 us of WEFT_PROXY_WAKE_US, a single thread 3 (decision 0010).
-// Fewer than these in that time, with more than these to come, and the applier helps.
+// The applier kernel helps a waiting GPU thread that has applied fewer than this many operations
+// within WEFT_PROXY_WAKE_US while more than this many are queued. In 20 us a warp applies 64, a
+// single thread 3 (decision 0010).
 constexpr std::uint64_t kSlowCount = 32;
 
 }  // namespace

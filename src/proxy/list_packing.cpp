@@ -1,5 +1,5 @@
-// CommandPacker's part for lists: segments that the NICs take from GPU to GPU go as one put, all
-// others as records.
+// CommandPacker's part for lists (putv): segments that the NICs can transfer directly between the
+// GPUs are posted as one put, all others become records in parcels.
 #include <array>
 #include <cstring>
 #include <optional>
@@ -15,7 +15,7 @@ bool has_update(const Command& command) {
   return (command.flags & device::kSignalAfter) != 0;
 }
 
-// The next entry after that of `list` that goes by records.
+// The next entry after the current one of `list` that is sent in records.
 std::optional<ListReader> next_staged(ListReader list, std::uint32_t direct) {
   while (list.next()) {
     if (list.entry().bytes != 0 && (direct >> list.number() & 1U) == 0) {
@@ -27,7 +27,8 @@ std::optional<ListReader> next_staged(ListReader list, std::uint32_t direct) {
 
 }  // namespace
 
-// The record of what the NICs took comes after the others, which need not wait for that data.
+// The record that announces the direct put comes last, so that the others need not wait for its
+// data.
 Packed CommandPacker::pack_list(QueuedCommand& queued) {
   if (!queued.list.is_posted) {
     const Status status = post_list(queued);
@@ -53,7 +54,7 @@ Packed CommandPacker::pack_list(QueuedCommand& queued) {
   return (has_end || is_empty) && !end_list(queued) ? Packed::Part : Packed::All;
 }
 
-// As for pack_direct, after a fence.
+// After a fence it waits as pack_direct does.
 Status CommandPacker::post_list(QueuedCommand& queued) {
   std::array<GpuDirectTransfers::Range, device::kListEntriesMax> ranges;
   std::size_t count = 0;
@@ -105,8 +106,8 @@ bool CommandPacker::pack_entry(QueuedCommand& queued, const ListReader& list, bo
   return true;
 }
 
-// The record that tells of the NICs' put and has the update; of a list without any bytes, one
-// without effect.
+// The last record: it announces the direct put and carries the signal. For a list without bytes and
+// without a signal it has no effect, and only completes the command.
 bool CommandPacker::end_list(QueuedCommand& queued) {
   const bool is_direct = queued.list.direct != 0;
   const bool updates = has_update(queued.command);

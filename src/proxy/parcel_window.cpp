@@ -8,7 +8,8 @@ using transport::OperationCounter;
 
 namespace {
 
-// The transport copies parcels of up to this size at post; their slots wait only for the credit.
+// The transport copies parcels of up to this size when they are posted, so their slots are free
+// again as soon as the peer's credit arrives.
 constexpr std::size_t kCopiedBytesMax = 1024;
 
 // A put does not start in a parcel with less room than this for it.
@@ -25,8 +26,8 @@ ParcelWindow::ParcelWindow(EngineContext& context, Pe peer)
 
 ParcelWindow::~ParcelWindow() {
   if (!is_quiet()) {
-    // The transport will still write to the counters; it may outlive this object, and nothing tells
-    // when it is done.
+    // The transport will still write to the counters, at an unknown time and perhaps after the end
+    // of this object. So it takes them over.
     context_.transport.keep(std::move(counter_memory_));
   }
 }

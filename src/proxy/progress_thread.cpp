@@ -12,21 +12,21 @@
 namespace weft::proxy {
 namespace {
 
-// How long it stands by before it checks again whether callers still poll. Each check costs a core
-// that they share two context switches. The interval doubles while they do, so only a long phase of
-// communication delays the takeover.
+// How long the thread sleeps before it checks again whether callers still poll. If they share its
+// core, each check costs two context switches. The interval doubles while callers poll, so it is
+// long only after a long phase of communication.
 constexpr std::uint32_t kStandbyUs = 250;
 constexpr std::uint32_t kStandbyUsMax = 1000;
 // The longest sleep if nothing happens at all: the transport's own timers require periodic
 // progress.
 constexpr std::uint32_t kSleepUsMax = 50'000;
 
-// The sleep beside callers that post and make progress: the longest that what they posted last
-// waits if they then do nothing.
+// How long the thread sleeps while callers post and also make progress. If they stop, what they
+// posted last waits at most this long.
 constexpr std::chrono::microseconds kBetweenPasses{50};
 
-// Callers post: one pass does what has gathered meanwhile, and the lock and what it guards stay in
-// their cores' caches.
+// Waits a little while callers post, so that one pass handles all that has gathered. Meanwhile the
+// lock and the data that it guards stay in the callers' caches.
 void look_away() {
   constexpr std::uint64_t kLookAwayNs = 5000;
   const std::uint64_t end = now_ns() + kLookAwayNs;

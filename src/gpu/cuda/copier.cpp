@@ -17,7 +17,8 @@ namespace {
 // oldest.
 constexpr std::size_t kInFlightMax = 256;
 
-// A query that CUDA refused because a graph is being captured says nothing about the copy.
+// Errors of a query that CUDA refuses because a graph is being captured. They say nothing about the
+// copy.
 bool is_of_capture(CUresult error) {
   return error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
          error <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -145,7 +146,7 @@ struct Copier::Streams {
 
   bool takes_any_address = false;  // the GPU reads all memory of the process
 
-  // CUDA takes an address that it does not know for memory of the process, and reads there.
+  // CUDA treats an address that it does not know as pageable host memory, and reads it.
   bool is_known(CopyStream& copies, const void* address) const {
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) >> kPageShift;
     std::uintptr_t& known = copies.known_pages[page % copies.known_pages.size()];

@@ -22,9 +22,10 @@ namespace {
 
 // Fabric handles require a channel of the IMEX service; its devices are listed here.
 constexpr const char* kFabricChannels = "/dev/nvidia-caps-imex-channels";
-// What SegmentPart promises.
+// The offset and size of a SegmentPart (segments.hpp) are multiples of this.
 constexpr std::uint64_t kPartUnit = std::uint64_t{2} << 20U;
-// Of a slot, and so of a block. What it costs is addresses.
+// The largest alignment of a slot (the address range of one PE's heap), and so of a block. A larger
+// one would cost no memory, only addresses.
 constexpr std::uint64_t kAlignmentMax = std::uint64_t{4} << 30U;
 
 [[noreturn]] void fail_growth(const Device& device, std::uint64_t bytes, std::string_view why) {
@@ -42,8 +43,8 @@ std::string name_in(const DeviceSegmentOffer& offer) {
   return {offer.handle.begin(), end};
 }
 
-// Duplicates the descriptor that another process offers: by its socket, or, where that is in
-// another network namespace, as a debugger would.
+// Duplicates the descriptor that another process offers: through its socket or, if that is in
+// another network namespace, with pidfd_getfd(2), which needs the right to ptrace that process.
 FileDescriptor take_descriptor(const DeviceSegmentOffer& offer, std::string_view whose) {
   if (FileDescriptor taken = take_offered(name_in(offer)); taken.is_open()) {
     return taken;
@@ -211,8 +212,8 @@ class VirtualSegments final : public Segments {
     }
   }
 
-  // Addresses cost no memory, but a limit of the process (RLIMIT_AS) counts them: then there are
-  // fewer.
+  // Reserved addresses cost no memory, but RLIMIT_AS counts them. If the limit is too low, half as
+  // much is reserved, and so on.
   void reserve() {
     reserved_ = first_.part.bytes;
     const bool can_add = kPartUnit % granularity_ == 0 && reserved_ % kPartUnit == 0;
@@ -227,8 +228,8 @@ class VirtualSegments final : public Segments {
           fmt::format("reserving addresses for the device heaps of {} PEs", plan_.slot_count));
   }
 
-  // All slots begin at a multiple of the largest alignment that a block may have. If the driver has
-  // no such range, at what it gives.
+  // Every slot begins at a multiple of the largest alignment that a block may have. If the driver
+  // has no such range, slots have the driver's own granularity.
   CUresult reserve_slots() {
     const std::uint64_t alignment =
         std::max<std::uint64_t>(std::min(std::bit_floor(reserved_), kAlignmentMax), granularity_);
@@ -302,7 +303,7 @@ class VirtualSegments final : public Segments {
     offer_retained(part, properties.requestedHandleTypes, at);
   }
 
-  // By a handle of the heap's own kind if the program asked for one.
+  // Prefers the kind of handle that the heap has, if the program's allocation supports it.
   void offer_retained(MappedPart& part, unsigned int kinds, const void* at) const {
     const bool has_descriptor = (kinds & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
     const bool has_fabric = (kinds & CU_MEM_HANDLE_TYPE_FABRIC) != 0;

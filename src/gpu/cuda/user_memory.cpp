@@ -27,7 +27,7 @@ std::int32_t gpu_of(const std::byte* memory) {
   return found.type == cudaMemoryTypeDevice ? found.device : -1;
 }
 
-// A thread that has not used CUDA before has no context, and asks in vain.
+// The driver's queries need a current context, which a thread that has not used CUDA yet lacks.
 void enter_context(std::int32_t gpu) {
   CUcontext current = nullptr;
   if (driver().ctx_get_current(&current) != CUDA_SUCCESS || current == nullptr) {

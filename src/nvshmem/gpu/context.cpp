@@ -29,7 +29,8 @@ Function driver(const char* name) {
              : nullptr;
 }
 
-// The state that kernels get, as Weft last gave it out.
+// The device state of this job, as libweft last passed it to keep_state. Modules that are loaded
+// later get a copy of it.
 struct State {
   std::mutex mutex;
   device::DeviceState last;
@@ -58,7 +59,8 @@ struct Registration {
 
 const Registration kRegistration;
 
-// In modules that the program loads itself (weft/device/module.cuh).
+// The variable for the device state in modules that the program loads itself
+// (weft/device/module.cuh).
 constexpr const char* kVariable = "weft_device_state_of_module";
 
 template <typename Module>
@@ -121,7 +123,8 @@ int wait_for(cudaStream_t stream) {
 }
 
 int get_value(void* value, const void* source, std::size_t bytes, int pe, cudaStream_t stream) {
-  // Pinned, so that the kernel writes to it; the runtime frees it with the process.
+  // Pinned host memory that the kernel writes to. Never freed; the CUDA runtime releases it when
+  // the process ends.
   static void* page = nullptr;
   if (page == nullptr) {
     if (const int error = cudaMallocHost(&page, sizeof(std::uint64_t)); error != cudaSuccess) {

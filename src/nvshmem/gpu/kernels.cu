@@ -1,5 +1,5 @@
-// Kernels for what Weft's functions on a stream lack: values, strided transfers, and waits of all
-// widths.
+// Kernels for NVSHMEM's functions on a stream that weft/device.h does not have: p, g, iput, iget,
+// and waits for words of 16, 32 and 64 bits.
 #include <weft/device.cuh>
 
 #include <weft_nvshmem/core.cuh>
@@ -14,7 +14,8 @@ namespace ours = ::weft_nvshmem;
 
 constexpr int kThreads = 256;
 
-// Complete when the kernel is: also at a peer on another node.
+// Makes the kernel's puts complete when the kernel ends: those to a peer of another node need a
+// quiet.
 __device__ void finish(const void* dest, int pe) {
   if (device::ptr(static_cast<const char*>(dest), pe) == nullptr) {
     device::quiet();

@@ -1,5 +1,5 @@
-// The part of libnvshmem_host that needs CUDA, where Weft was built without: symmetric memory is
-// then the host's (NVSHMEM_HEAP_KIND=SYSMEM), and nothing here is called.
+// Stand-ins for the CUDA part of libnvshmem_host in a build without CUDA. Symmetric memory is then
+// host memory (NVSHMEM_HEAP_KIND=SYSMEM), and none of these functions is called.
 #include "src/nvshmem/gpu.hpp"
 
 namespace weft::nvshmem::gpu {

@@ -1,4 +1,5 @@
-// Reductions of signed integers of one and two bytes: the extremes, on a stream.
+// Min and max of signed integers of one and two bytes, on a stream. The other operations do not
+// depend on the sign: reduce_uint8.cu and reduce_uint16.cu.
 #include "src/nvshmem/gpu/reduce.cuh"
 
 namespace weft::nvshmem::gpu {

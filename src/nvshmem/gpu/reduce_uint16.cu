@@ -1,5 +1,5 @@
-// Reductions of unsigned integers of two bytes, and of all where the sign does not matter, on a
-// stream.
+// Reductions of unsigned integers of two bytes, on a stream; also those of signed ones, except min
+// and max.
 #include "src/nvshmem/gpu/reduce.cuh"
 
 namespace weft::nvshmem::gpu {

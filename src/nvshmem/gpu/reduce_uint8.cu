@@ -1,4 +1,4 @@
-// Reductions of unsigned bytes, and of all bytes where the sign does not matter, on a stream.
+// Reductions of unsigned bytes, on a stream; also those of signed ones, except min and max.
 #include "src/nvshmem/gpu/reduce.cuh"
 
 namespace weft::nvshmem::gpu {

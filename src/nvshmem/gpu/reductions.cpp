@@ -1,4 +1,4 @@
-// Chooses the file of a reduction.
+// Finds the kernels of a reduction by its type; one file for each type has them.
 #include "src/nvshmem/gpu/reductions.hpp"
 
 #include "src/nvshmem/gpu/kernels.hpp"

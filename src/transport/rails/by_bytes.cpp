@@ -309,10 +309,10 @@ std::optional<std::uint32_t> local_in_turn(const PlanInput& input,
 }
 
 // Where both sides are divided by weight: the peer's rail that is furthest behind its share. If our
-// side has a slow rail, too, it is probably the switch of these NICs that is slow, and the rail
-// with the index of ours is preferred: rails that keep to one partner do not meet others (in the
-// model, NIC 0 of all PEs at a half, 256 KiB, 4 steps, 4 x 2: 0.94 of the rails' rate without it,
-// 0.99).
+// side has a slow rail too, the switch of these NICs is probably what is slow. Then the rail with
+// the index of ours is preferred: rails that keep one partner do not compete with others for theirs
+// (simulated by bench/rail_model.cpp, NIC 0 of all PEs at half its rate, all-to-all of 256 KiB with
+// 4 steps, 4 hosts x 2 PEs: 0.99 of the rails' rate, 0.94 without it).
 std::optional<std::uint32_t> remote_behind(const PlanInput& input, std::uint32_t local, Rest rest) {
   const Search remotes{
       .side = input.remote, .mask = allowed_remotes(input, local), .start = input.remote_start};

@@ -239,11 +239,14 @@ void RailsTransport::connect_region(RegionIndex index,
   }
 }
 
-// The region is entered as empty: the CPU carries out frames, and must not access GPU memory.
+// For the CPU the region is empty: the CPU carries out the frames of messages, and must not access
+// GPU memory.
 bootstrap::Blob RailsTransport::add_device_region(RegionIndex index,
                                                   const fabric::DeviceMemory* memory) {
   const std::lock_guard lock(mutex_);
-  wake();  // a rail that tries a region may take events from its queue, which it then has for poll
+  // Before it offers a region, a rail tests it (region_proof.hpp). That may take events of other
+  // operations from the completion queue, which the rail keeps for the next poll.
+  wake();
   bootstrap::FieldWriter writer;
   device_rails_.clear();
   for (const LocalRail& local : state_.rails) {
@@ -284,7 +287,7 @@ std::vector<bool> RailsTransport::connect_device_region(RegionIndex index,
 
 std::vector<DeviceRail> RailsTransport::register_device_memory(const fabric::DeviceMemory& memory) {
   const std::lock_guard lock(mutex_);
-  wake();  // as above
+  wake();  // as in add_device_region
   std::vector<DeviceRail> results;
   for (const LocalRail& local : state_.rails) {
     const fabric::DeviceRegion region = local.rail->add_device_region(memory);

@@ -16,7 +16,7 @@ bool is_possible(const FrameBounds& bounds,
           memory_at(bounds.regions, region, offset, bytes) != nullptr);
 }
 
-// An operation below the floor is done. No sender is further ahead than the window.
+// Operations below the floor are done. No sender is further ahead of it than the sequence window.
 bool is_in_window(std::uint32_t sequence, std::uint32_t floor) {
   return static_cast<std::int32_t>(sequence - floor) <
          static_cast<std::int32_t>(SequenceWindow::kSpan);
@@ -32,8 +32,8 @@ std::string_view fault_of_update(const UpdateFrame& frame, const FrameBounds& bo
   if (!is_possible(bounds, frame.region, frame.offset, frame.element_bytes)) {
     return "the word lies outside of all regions";
   }
-  // In a window the address at the target decides, which the offset does not tell: checked when it
-  // is applied.
+  // In a window, alignment depends on the address at the target, which the offset does not show. It
+  // is checked when the update is applied.
   if (frame.region == 0 && frame.offset % frame.element_bytes != 0) {
     return "the word is not aligned";
   }

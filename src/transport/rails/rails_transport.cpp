@@ -25,9 +25,10 @@ constexpr int kPollsPerPass = 4;
 
 static_assert(kBatchBytes <= fabric::kMessageBytesMax);
 
-// A caller that posts small operations without a pause makes one pass itself after so many, so that
-// the progress thread can leave it the lock, and what it guards in its core's cache. Large ones
-// leave in pieces, which the progress thread looks after.
+// A caller that posts small operations without a pause makes a pass itself after this many. So the
+// progress thread need not take the lock each time, and the data that it guards stay in the
+// caller's cache. Large operations are posted in pieces, for which the progress thread makes
+// passes.
 constexpr std::uint32_t kMessagesPerPass = 64;
 
 // The progress thread holds the lock for one pass, some microseconds; to sleep and be woken takes
@@ -144,7 +145,7 @@ Status RailsTransport::post(const Operation& operation) noexcept {
     return Status::InvalidArgument;
   }
   const bool is_message = sender_.is_message(operation);
-  if (!is_message) {  // its batch asks for the time when it is posted
+  if (!is_message) {  // for a message, the post of its batch reads the clock
     state_.now_ns = now_ns();
   }
   // relaxed: a poll that is seen late merges two bursts, or splits one.
@@ -258,7 +259,8 @@ void RailsTransport::handle(const fabric::Event& event, std::uint32_t local) {
     return;
   }
   if (event.context == nullptr || state_.rails[local].trial->owns(event.context)) {
-    // An error of a connection, whose operations fail one by one; or a late event of the trial.
+    // Either a connection has failed, and each of its operations will report that itself; or this
+    // is a late event of the region's test.
     return;
   }
   auto& posted = static_cast<Posted&>(*event.context);

@@ -19,8 +19,8 @@ constexpr std::uint64_t kForgetNs = 2'000'000'000;
 constexpr std::uint64_t kJudgedBytesMin = 32U << 10U;
 // Smaller bursts, such as barriers, say nothing about the traffic.
 constexpr std::uint64_t kTrafficBytesMin = 16U << 10U;
-// By a burst that is over, a rail is not judged if it posted less than this part of what the
-// busiest rail posted, each divided by its weight.
+// After a burst, a rail is not judged if it posted less than this part of what the busiest rail
+// posted, each divided by its weight.
 constexpr double kComparable = 0.5;
 // Peers are told again when a weight has changed by more than this part of itself.
 constexpr double kToldChange = 0.05;
@@ -28,16 +28,17 @@ constexpr double kToldChange = 0.05;
 constexpr std::uint64_t kShiftIntervalMax = 4096;
 // A burst that lasts longer is judged once in each such interval.
 constexpr std::uint64_t kJudgeIntervalNs = 200'000'000;
-// The same while everything is posted. NICs serve connections in turn, so pieces complete together,
-// late, and the average up to a moment says little (all-to-all of 256 KiB with 4 steps, 4 hosts x 2
-// PEs, a slow plane, in the model: 0.74 of the rails' rate instead of 0.96).
+// The same for a burst whose operations are all posted. NICs serve connections in turn, so many
+// pieces complete together at the end, and an average before that says little (all-to-all of 256
+// KiB with 4 steps, 4 hosts x 2 PEs, NIC 0 of all PEs slow, simulated by bench/rail_model.cpp: 0.74
+// of the rails' rate with the shorter interval, 0.96 with this one).
 constexpr std::uint64_t kJudgeIntervalPostedNs = 1'000'000'000;
 
 double fair_bytes(const LocalRail& rail, const RailPace& pace) {
   return static_cast<double>(pace.posted_bytes()) / rail.load.weight.value();
 }
 
-// How often the other rails were late, without those that are slow.
+// How often the other rails were late; slow rails are left out.
 Lateness lateness_beside(std::span<const LocalRail> rails, const LocalRail& rail) {
   Lateness others;
   for (const LocalRail& other : rails) {

@@ -181,7 +181,7 @@ void Receiver::handle(Peer& peer, const ReceivedFrame& received) {
 void Receiver::handle_signal(Peer& peer, const UpdateFrame& frame) {
   Arrivals& arrivals = arrivals_of(peer);
   if (arrivals.applied.is_done(frame.sequence)) {
-    return;  // Force has applied it
+    return;  // a Force frame has applied it already
   }
   switch (tally_of(arrivals, frame.sequence).on_signal(frame.count)) {
     case PieceTally::Answer::Complete:

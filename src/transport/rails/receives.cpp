@@ -54,8 +54,8 @@ void RailsTransport::post_receives(LocalRail& local) {
 }
 
 // Some providers take a posted receive for each piece of immediate data (EFA without unsolicited
-// write receive). If it were not posted again, the rail would be deaf after as many pieces as it
-// has receives. Other providers may leave anything in `context`.
+// write receive). If it were not posted again, the rail could receive no messages after as many
+// pieces as it has receives. Other providers may leave anything in `context`.
 void RailsTransport::take_back_receive(const fabric::PostContext* context, std::uint32_t local) {
   if (context == nullptr) {
     return;

@@ -13,15 +13,16 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kAbandonNs = 60 * kNsPerMs;
 constexpr std::uint64_t kOpeningNs = 1000 * kNsPerMs;
 
-// As a provider reports a NIC that does not answer, ours or the peer's: after a timeout, which for
-// EFA is long.
+// The errors with which providers report that a NIC, ours or the peer's, does not answer. They come
+// after a timeout, which for EFA is long.
 bool tells_of_a_nic(int error) {
   return error == EHOSTUNREACH || error == EHOSTDOWN || error == ENETUNREACH || error == ENETDOWN ||
          error == ETIMEDOUT || error == ECONNABORTED;  // the last: EFA from libfabric 2.0 on
 }
 
-// As a provider reports an operation that it cannot carry out: memory that is gone, a key that is
-// not valid. EFA calls a bad key EINVAL, cxi EIO, which can also be the link.
+// The errors with which providers report an operation that they cannot carry out: memory that is no
+// longer registered, an invalid key. For an invalid key EFA reports EINVAL, and cxi EIO, which can
+// also mean a fault of the link.
 bool tells_of_an_operation(int error) {
   return error == EINVAL || error == EIO || error == EFAULT || error == EACCES || error == EPERM ||
          error == EMSGSIZE || error == ENOKEY;
@@ -268,7 +269,8 @@ void Recovery::set_local_rail_down(Peer& peer, RailIndex local) {
   }
 }
 
-// Peers with a link that is down are watched: after the first tick, these are all.
+// When a NIC goes down, its links to all peers are set down, and all of these peers are watched
+// from then on. Later ticks look only at watched peers.
 void Recovery::check_nics() {
   for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
     const bool was_down =
@@ -287,8 +289,8 @@ void Recovery::check_nics() {
   }
 }
 
-// Each look is a walk over all descriptors: one a pass for connections that are being opened, of
-// which thousands may be at the same time.
+// Rail::examine walks over all open descriptors. Thousands of connections may be opening at the
+// same time, so only one of these is examined in each tick.
 bool Recovery::is_suspect(const Peer& peer, const RailLink& link) {
   const std::uint64_t silent_ns = state_.now_ns - link.progress_ns;
   if (!link.posts.empty() || outbox_.has_kept(peer, link)) {
@@ -327,8 +329,8 @@ void Recovery::check_link(Peer& peer, RailLink& link) {
   }
 }
 
-// A tick costs what the peers cost that have something in flight or a fault; thousands of idle ones
-// cost nothing.
+// A tick costs time only for peers that have something in flight or a fault, and none for thousands
+// of idle ones.
 void Recovery::tick() {
   has_seen_opening_ = false;
   check_nics();

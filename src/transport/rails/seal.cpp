@@ -17,7 +17,8 @@ bootstrap::MessageKey key_of(std::string_view secret,
   return bootstrap::derive_key(secret, purpose.bytes());
 }
 
-// Stands in the tag's place while the tag is computed.
+// What the tag field of the header holds while the tag is computed: the upper halves of the 64-bit
+// sequence numbers, of which the header carries the lower halves.
 struct UpperHalves {
   std::uint32_t batch_sequence = 0;
   std::uint32_t applied_floor = 0;

@@ -14,8 +14,8 @@ namespace weft::transport::rails {
 namespace {
 
 constexpr std::size_t kQueuedOperationsMax = 1024;
-// The most sequence numbers that are not acknowledged. The rest of the target's window is slack for
-// late arrivals.
+// The most sequence numbers that are not acknowledged. The rest of the target's sequence window is
+// slack for late arrivals.
 constexpr std::uint32_t kUnackedMax = SequenceWindow::kSpan - 512;
 // The largest operation that is copied because its memory cannot be registered.
 constexpr std::size_t kRescuedBytesMax = std::size_t{4} << 20U;
@@ -43,8 +43,8 @@ Direction direction_of(const Operation& operation) {
 }
 
 // For all pieces or for none, because the signal of an operation that mixes them is acknowledged by
-// Force, which may overtake immediate data in the target's queues. If there are none left, the
-// signal waits for the data, as on NICs without them.
+// a Force frame, which may overtake immediate data in the target's queues. If too few immediates
+// are left, the signal waits for the data, as on NICs without immediate data.
 void take_immediates(const State& state, Peer& peer, OperationRecord& record) {
   const Operation& operation = record.operation;
   const std::uint64_t shortest =
@@ -59,7 +59,7 @@ void take_immediates(const State& state, Peer& peer, OperationRecord& record) {
 
 }  // namespace
 
-// True if all of it is one frame, which nothing answers but an acknowledgement.
+// True if the whole operation is one frame that is answered only by an acknowledgement.
 bool Sender::is_message(const Operation& operation) const {
   switch (operation.kind) {
     case OperationKind::Atomic:
@@ -124,7 +124,8 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
   OperationRecord& record = *make_record(operation);
   if (is_counted) {
     if (operation.kind == OperationKind::Put) {
-      // Messages are acknowledged by sequence. The update that this takes changes nothing.
+      // Made a put_signal, because only operations with a sequence number are acknowledged. Its
+      // signal is a fetch, which changes nothing.
       record.operation.kind = OperationKind::PutSignal;
       record.operation.update = {
           .code = AtomicCode::Fetch,
@@ -144,8 +145,8 @@ Status Sender::accept(Peer& peer, const Operation& operation) {
   return Status::Ok;
 }
 
-// No record is needed: its batch is kept until it has arrived, and only its counter is told of the
-// acknowledgement.
+// Needs no OperationRecord: the batch keeps the frame until it has arrived, and the acknowledgement
+// only advances the operation's counter.
 void Sender::accept_message(Peer& peer, const Operation& operation) {
   operation.counter->issue_locked();
   // Atomics do not advance the operation counter of the policies.
@@ -359,7 +360,8 @@ void Sender::on_planned(Peer& peer, OperationRecord& record) {
   finish_part(record);
 }
 
-// Atomics with a result need none: the target replies as soon as it has applied them.
+// Asks the peer for an acknowledgement. Atomics with a result need none: the target replies as soon
+// as it has applied them.
 void Sender::request_flush(Peer& peer) {
   const auto is_behind = [&](std::uint32_t sequence) {
     return static_cast<std::int32_t>(peer.flush_needed - sequence) <= 0;
@@ -405,7 +407,8 @@ void Sender::finish_part(OperationRecord& record) {
   state_.operations.give(&record);
 }
 
-// No piece is in flight any more: the target applies the signal now (Force), or never (Skip).
+// When no piece is in flight any more: a frame tells the target to apply the signal now (Force), or
+// never (Skip).
 void Sender::end_sequence(OperationRecord& record) {
   if (Peer& peer = *state_.peers[record.operation.peer.value]; peer.status == Status::Ok) {
     const FrameKind kind = record.refused ? FrameKind::Skip : FrameKind::Force;
@@ -418,7 +421,7 @@ void Sender::end_sequence(OperationRecord& record) {
 }
 
 void Sender::on_acked(Peer& peer, std::uint32_t floor) {
-  // Neighbours mostly share a counter, which then is told of all of them at once.
+  // Consecutive operations mostly share a counter, which is then advanced once for all of them.
   OperationCounter* counter = nullptr;
   std::uint64_t count = 0;
   const auto tell = [&] {

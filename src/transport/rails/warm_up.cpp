@@ -11,8 +11,8 @@ namespace weft::transport::rails {
 namespace {
 
 constexpr std::uint64_t kNsPerS = 1'000'000'000;
-// For a link, once its peer is reached over another one. A NIC in a network that does not reach the
-// peer costs this much.
+// How long warm-up waits for a link to a peer that another link has reached. A NIC in a network
+// that does not reach the peer costs warm-up this time.
 constexpr std::uint64_t kPatienceNs = 5 * kNsPerS;
 constexpr std::uint64_t kReportIntervalNs = 10 * kNsPerS;
 

@@ -1,4 +1,5 @@
 """What is shown: the rates between Snapshots, as values. rates.py makes them, every view and export reads them.
+To add a metric: docs/DEVELOPING.md, "A metric of weft-top".
 
 Invariants: a Frame never changes after it was made; no rate is negative; a rate that is not known is missing
 or None, never 0. Units: rates per second, `*_bits_per_s` bits per second, shares 1.0 for the whole.

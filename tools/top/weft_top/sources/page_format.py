@@ -1,5 +1,7 @@
 """The layout of a counter page, version 2, as the library writes it: one file for each PE. Pure.
 
+The same offsets as in src/base/counters.hpp. To add a counter: docs/DEVELOPING.md, "A metric of weft-top".
+
 Invariants: everything is little-endian and naturally aligned; a page whose numbers do not fit its own file is
 refused as a whole with a PageError, so that nothing is read beyond what is there.
 """
