@@ -60,8 +60,9 @@ Status report_device_memory(const char* name, const void* address) {
   return Status::InvalidArgument;
 }
 
+// All of `result` but its word.
 Status to_signal(const char* name, const weft_signal& signal, rma::Signal& result) {
-  result = {.word = signal.word, .value = signal.value};
+  result.value = signal.value;
   switch (signal.operation) {
     case WEFT_SIGNAL_SET:
       result.code = rma::AtomicCode::Set;
@@ -73,6 +74,17 @@ Status to_signal(const char* name, const weft_signal& signal, rma::Signal& resul
   report(Status::InvalidArgument,
          fmt::format("{}: invalid signal operation {}; use WEFT_SIGNAL_SET or WEFT_SIGNAL_ADD",
                      name, static_cast<int>(signal.operation)));
+  return Status::InvalidArgument;
+}
+
+// No PE of the job, or no memory of its heap and windows.
+Status report_not_found(const Access& access, Pe pe) {
+  if (access.bytes > 0 && is_on_device(access.address)) {
+    return report_device_memory(access.name, access.address);
+  }
+  report(Status::InvalidArgument,
+         fmt::format("{}: {}", access.name,
+                     current()->describe_invalid(access.address, access.bytes, pe)));
   return Status::InvalidArgument;
 }
 
@@ -131,28 +143,25 @@ Status check_given(const char* name, const char* what, const void* pointer) {
   return Status::InvalidArgument;
 }
 
-Status check(const Access& access) {
+Status check(const Access& access, heap::Place* place) {
   const rma::Rma* rma = current();
   if (rma == nullptr) {
     report_not_initialized(access.name);
     return Status::NotInitialized;
   }
   if (check_level() == 0) {
+    if (place != nullptr && access.bytes > 0) {
+      *place = rma->place_of(access.address, Pe(world_pe(access.context, access.pe)));
+    }
     return Status::Ok;
   }
   if (const Status status = check_context_pe(access); status != Status::Ok) {
     return status;
   }
   const Pe pe(world_pe(access.context, access.pe));
-  const bool is_inside = access.bytes == 0 || rma->is_symmetric(access.address, access.bytes);
-  if (!is_inside && is_on_device(access.address)) {
-    return report_device_memory(access.name, access.address);
-  }
-  if (pe.value >= rma->pe_count() || !is_inside) {
-    report(Status::InvalidArgument,
-           fmt::format("{}: {}", access.name,
-                       rma->describe_invalid(access.address, access.bytes, pe)));
-    return Status::InvalidArgument;
+  heap::Place unused;
+  if (!rma->find(access.address, access.bytes, pe, place != nullptr ? *place : unused)) {
+    return report_not_found(access, pe);
   }
   if (reinterpret_cast<std::uintptr_t>(access.address) % access.alignment != 0) {
     report(Status::InvalidArgument, fmt::format("{}: address {} is not aligned to {} bytes",
@@ -163,7 +172,7 @@ Status check(const Access& access) {
 }
 
 Status check_signal(const Access& data, const weft_signal& signal, rma::Signal& result) {
-  const Status status = check(word_access(data, signal));
+  const Status status = check(word_access(data, signal), &result.word);
   return status == Status::Ok ? to_signal(data.name, signal, result) : status;
 }
 

@@ -26,8 +26,8 @@ struct Access {
 };
 
 // Ok, or NotInitialized or InvalidArgument with its message set, as far as WEFT_CHECK_LEVEL
-// requires.
-Status check(const Access& access);
+// requires. On Ok `*place`, unless null, is where the memory lies; it says nothing of no bytes.
+Status check(const Access& access, heap::Place* place = nullptr);
 
 // A memory range given by the user.
 struct Bytes {

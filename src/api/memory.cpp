@@ -102,9 +102,10 @@ int weft_window_unregister(void* address) {
 }
 
 void* weft_ptr(const void* address, int pe) {
-  if (weft::api::check({.name = "weft_ptr", .address = address, .bytes = 1, .pe = pe}) !=
+  weft::heap::Place place;
+  if (weft::api::check({.name = "weft_ptr", .address = address, .bytes = 1, .pe = pe}, &place) !=
       weft::Status::Ok) {
     return nullptr;
   }
-  return weft::api::runtime().rma().view(address, weft::Pe(static_cast<std::uint32_t>(pe)));
+  return place.mapped;
 }

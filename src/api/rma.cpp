@@ -12,52 +12,54 @@ Pe pe_of(const Access& access) {
 }
 
 // Both sides of a transfer.
-Status check_transfer(const Access& access, const void* local) {
-  const Status status = check(access);
+Status check_transfer(const Access& access, const void* local, heap::Place& place) {
+  const Status status = check(access, &place);
   return status == Status::Ok ? check_local(access, local) : status;
 }
 
 }  // namespace
 
 int put(const Access& dest, const void* source, Blocking blocking) {
-  if (const Status status = check_transfer(dest, source); status != Status::Ok) {
+  heap::Place place;
+  if (const Status status = check_transfer(dest, source, place); status != Status::Ok) {
     return static_cast<int>(status);
   }
   return finish(
-      current()->put(context_of(dest.context), const_cast<void*>(dest.address),
+      current()->put(context_of(dest.context), place,
                      {static_cast<const std::byte*>(source), dest.bytes}, pe_of(dest), blocking),
       dest.name);
 }
 
 int get(void* dest, const Access& source, Blocking blocking) {
-  if (const Status status = check_transfer(source, dest); status != Status::Ok) {
+  heap::Place place;
+  if (const Status status = check_transfer(source, dest, place); status != Status::Ok) {
     return static_cast<int>(status);
   }
   return finish(
       current()->get(context_of(source.context), {static_cast<std::byte*>(dest), source.bytes},
-                     source.address, pe_of(source), blocking),
+                     place, pe_of(source), blocking),
       source.name);
 }
 
 int atomic(const Access& word, const rma::Atomic& atomic, std::uint64_t* result) {
-  if (const Status status = check(word); status != Status::Ok) {
+  heap::Place place;
+  if (const Status status = check(word, &place); status != Status::Ok) {
     return static_cast<int>(status);
   }
-  return finish(current()->atomic(context_of(word.context), const_cast<void*>(word.address), atomic,
-                                  pe_of(word), result),
+  return finish(current()->atomic(context_of(word.context), place, atomic, pe_of(word), result),
                 word.name);
 }
 
 int atomic_nbi(const Access& word, const rma::Atomic& atomic, void* result) {
-  Status status = check(word);
+  heap::Place place;
+  Status status = check(word, &place);
   status =
       status == Status::Ok ? check_given(word.name, "the place of the old value", result) : status;
   if (status != Status::Ok) {
     return static_cast<int>(status);
   }
   return finish(
-      current()->atomic_fetch_nbi(context_of(word.context), const_cast<void*>(word.address), atomic,
-                                  pe_of(word), result),
+      current()->atomic_fetch_nbi(context_of(word.context), place, atomic, pe_of(word), result),
       word.name);
 }
 
@@ -119,22 +121,14 @@ struct StridedSides {
   const void* local;
 };
 
-Status check_strided(Access& access, const BlockStride& blocks, const StridedSides& sides) {
+Status check_strided(Access& access,
+                     const BlockStride& blocks,
+                     const StridedSides& sides,
+                     heap::Place& place) {
   Status status = stride_bytes(access.name, blocks, sides.step, access.bytes);
-  status = status == Status::Ok ? check(access) : status;
+  status = status == Status::Ok ? check(access, &place) : status;
   const bool needs_local = status == Status::Ok && access.bytes > 0 && check_level() > 0;
   return needs_local ? check_given(access.name, "the local address", sides.local) : status;
-}
-
-// One block of a strided transfer.
-struct StridedBlock {
-  std::byte* dest;
-  const std::byte* source;
-};
-
-StridedBlock block_at(void* dest, const void* source, const weft_stride& stride, std::size_t i) {
-  return {static_cast<std::byte*>(dest) + i * stride.dest * stride.element_bytes,
-          static_cast<const std::byte*>(source) + i * stride.source * stride.element_bytes};
 }
 
 template <Status (rma::Rma::*kOrder)(rma::Context&)>
@@ -160,7 +154,8 @@ int ibput(const Caller& caller, void* dest, const void* source, const BlockStrid
   Access access{
       .name = caller.name, .address = dest, .bytes = 0, .pe = pe, .context = caller.context};
   const weft_stride& stride = blocks.stride;
-  Status status = check_strided(access, blocks, {stride.dest, source});
+  heap::Place place;
+  Status status = check_strided(access, blocks, {stride.dest, source}, place);
   if (status != Status::Ok || access.bytes == 0) {
     return static_cast<int>(status);
   }
@@ -168,9 +163,11 @@ int ibput(const Caller& caller, void* dest, const void* source, const BlockStrid
   const std::size_t bytes = blocks.block * stride.element_bytes;
   const bool is_copied = bytes <= rma::RemoteOperations::kCopiedBytesMax;
   for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
-    const StridedBlock block = block_at(dest, source, stride, i);
-    status = current()->put(context, block.dest, {block.source, bytes}, pe_of(access),
-                            is_copied ? Blocking::Yes : Blocking::No);
+    const std::byte* block =
+        static_cast<const std::byte*>(source) + i * stride.source * stride.element_bytes;
+    status =
+        current()->put(context, place.after(i * stride.dest * stride.element_bytes), {block, bytes},
+                       pe_of(access), is_copied ? Blocking::Yes : Blocking::No);
   }
   const Status quiet = is_copied ? Status::Ok : current()->quiet(context);
   return finish(status == Status::Ok ? quiet : status, caller.name);
@@ -180,16 +177,18 @@ int ibget(const Caller& caller, void* dest, const void* source, const BlockStrid
   Access access{
       .name = caller.name, .address = source, .bytes = 0, .pe = pe, .context = caller.context};
   const weft_stride& stride = blocks.stride;
-  Status status = check_strided(access, blocks, {stride.source, dest});
+  heap::Place place;
+  Status status = check_strided(access, blocks, {stride.source, dest}, place);
   if (status != Status::Ok || access.bytes == 0) {
     return static_cast<int>(status);
   }
   rma::Context& context = context_of(caller.context);
   const std::size_t bytes = blocks.block * stride.element_bytes;
   for (std::size_t i = 0; i < stride.count && status == Status::Ok; ++i) {
-    const StridedBlock block = block_at(dest, source, stride, i);
-    status =
-        current()->get(context, {block.dest, bytes}, block.source, pe_of(access), Blocking::No);
+    std::byte* block = static_cast<std::byte*>(dest) + i * stride.dest * stride.element_bytes;
+    status = current()->get(context, {block, bytes},
+                            place.after(i * stride.source * stride.element_bytes), pe_of(access),
+                            Blocking::No);
   }
   // All blocks are in flight at once.
   const Status quiet = current()->quiet(context);
@@ -208,15 +207,16 @@ int put_signal(const Access& dest,
                const void* source,
                const weft_signal& signal,
                Blocking blocking) {
+  heap::Place place;
   rma::Signal update;
-  Status status = check_transfer(dest, source);
+  Status status = check_transfer(dest, source, place);
   if (status == Status::Ok) {
     status = check_signal(dest, signal, update);
   }
   if (status != Status::Ok) {
     return static_cast<int>(status);
   }
-  return finish(current()->put_signal(context_of(dest.context), const_cast<void*>(dest.address),
+  return finish(current()->put_signal(context_of(dest.context), place,
                                       {static_cast<const std::byte*>(source), dest.bytes}, update,
                                       pe_of(dest), blocking),
                 dest.name);

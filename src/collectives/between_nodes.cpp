@@ -15,9 +15,19 @@
 
 namespace weft::collectives::between_nodes {
 Status send(Team& team, std::uint32_t to, std::byte* dest, std::span<const std::byte> data) {
-  const rma::Signal one{
-      .word = &team.arrivals().pieces.value, .value = 1, .code = rma::AtomicCode::Add};
-  return team.rma().put_signal(team.context(), dest, data, one, team.pe(to), rma::Blocking::No);
+  const rma::Signal one{.word = team.place_of(&team.arrivals().pieces.value, to),
+                        .value = 1,
+                        .code = rma::AtomicCode::Add};
+  return team.rma().put_signal(team.context(), team.place_of(dest, to), data, one, team.pe(to),
+                               rma::Blocking::No);
+}
+
+Status send_result_to(Team& team, std::uint32_t to, std::span<const std::byte> result) {
+  const rma::Signal one{.word = team.place_of(&team.arrivals().results.value, to),
+                        .value = 1,
+                        .code = rma::AtomicCode::Add};
+  return team.rma().put_signal(team.context(), team.place_of(result.data(), to), result, one,
+                               team.pe(to), rma::Blocking::No);
 }
 
 Status finish(Team& team, std::string_view name) {
@@ -29,7 +39,8 @@ Status finish(Team& team, std::string_view name) {
 
 Status copy_from_mate(
     Team& team, std::uint32_t mate, std::byte* dest, const std::byte* source, std::size_t bytes) {
-  return team.rma().get(team.context(), {dest, bytes}, source, team.pe(mate), rma::Blocking::Yes);
+  return team.rma().get(team.context(), {dest, bytes}, team.place_of(source, mate), team.pe(mate),
+                        rma::Blocking::Yes);
 }
 
 // Other nodes first, so that the copies on this node overlap with the network transfers. On each
@@ -70,7 +81,7 @@ Status alltoalls(Team& team, Sides sides, const Strides& strides) {
     const std::uint32_t to = (team.index() + step) % team.size();
     const std::byte* block = sides.source + to * strides.count * source_step;
     for (std::size_t i = 0; i < strides.count && status == Status::Ok; ++i) {
-      status = team.rma().put(team.context(), mine + i * dest_step,
+      status = team.rma().put(team.context(), team.place_of(mine + i * dest_step, to),
                               {block + i * source_step, strides.element_bytes}, team.pe(to),
                               rma::Blocking::No);
     }
@@ -284,7 +295,8 @@ Status read_notes(Team& team, const Notes& notes, std::uint32_t first, std::uint
   Status status = Status::Ok;
   for (std::uint32_t k = 0; k < count && status == Status::Ok; ++k) {
     status = team.rma().get(team.context(), team.scratch().subspan(k * bytes, bytes),
-                            team.arrivals().note.data(), team.pe(member(k)), rma::Blocking::No);
+                            team.place_of(team.arrivals().note.data(), member(k)),
+                            team.pe(member(k)), rma::Blocking::No);
   }
   const Status read = team.rma().quiet(team.context());
   for (std::uint32_t k = 0; k < count; ++k) {

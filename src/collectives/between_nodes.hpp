@@ -19,6 +19,9 @@ inline constexpr std::size_t kSliceBytesMin = std::size_t{16} << 10U;
 // Puts `data` to `dest` of a member, then adds one to its arrivals.
 Status send(Team& team, std::uint32_t to, std::byte* dest, std::span<const std::byte> data);
 
+// Puts `result` to the same memory of a member, then adds one to its results.
+Status send_result_to(Team& team, std::uint32_t to, std::span<const std::byte> result);
+
 // Waits until this PE's source may be reused, and until its mates have read what they need from it.
 Status finish(Team& team, std::string_view name);
 

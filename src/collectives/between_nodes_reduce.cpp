@@ -125,14 +125,11 @@ class SliceReduction {
   }
 
   Status send_result(const Extent& mine) {
-    const rma::Signal one{
-        .word = &team_.arrivals().results.value, .value = 1, .code = rma::AtomicCode::Add};
     std::byte* result = share_.dest(mine.first);
     Status status = Status::Ok;
     for (std::size_t step = 1; step < nodes_ && status == Status::Ok && mine.count > 0; ++step) {
-      const Pe to = team_.pe(peer((team_.members().node() + step) % nodes_));
-      status = team_.rma().put_signal(team_.context(), result, {result, share_.bytes(mine.count)},
-                                      one, to, rma::Blocking::No);
+      status = send_result_to(team_, peer((team_.members().node() + step) % nodes_),
+                              {result, share_.bytes(mine.count)});
     }
     return status;
   }

@@ -86,13 +86,11 @@ class Tree {
   }
 
   Status send_result(const Extent& chunk) {
-    const rma::Signal one{
-        .word = &team_.arrivals().results.value, .value = 1, .code = rma::AtomicCode::Add};
     std::byte* result = share_.dest(chunk.first);
     Status status = Status::Ok;
     for (std::uint32_t child = 0; child < child_count_ && status == Status::Ok; ++child) {
-      status = team_.rma().put_signal(team_.context(), result, {result, share_.bytes(chunk.count)},
-                                      one, team_.pe(peer(first_child_ + child)), rma::Blocking::No);
+      status =
+          send_result_to(team_, peer(first_child_ + child), {result, share_.bytes(chunk.count)});
     }
     return status;
   }

@@ -8,7 +8,7 @@ ControlWords::ControlWords(rma::Rma& rma, const TeamMembers& members, std::uint3
     : rma_(rma), members_(members), controls_(members.size(), nullptr) {
   auto* mine = &reinterpret_cast<HeapControl*>(rma.heap().control())->teams[id].control;
   for (const std::uint32_t mate : members.mates()) {
-    controls_[mate] = static_cast<TeamControl*>(rma.view(mine, members.pe(mate)));
+    controls_[mate] = reinterpret_cast<TeamControl*>(rma.place_of(mine, members.pe(mate)).mapped);
   }
   controls_[members.index()] = mine;
 }

@@ -68,10 +68,11 @@ Status Meeting::exchange(const CollectiveRequest& mine, std::span<CollectiveRequ
 Status Meeting::arrive(const CollectiveRequest& mine) {
   MeetingRecord record{.index = place_.index, .pe = me_.value};
   write(record, mine);
-  MeetingRecord& place = control().meeting_arrivals[me_.value];
-  const rma::Signal arrived{.word = &place.round, .value = id_.round(round_)};
-  return rma_.put_signal(context_, &place.index, message_of(record), arrived, id_.host(),
-                         rma::Blocking::Yes);
+  const MeetingRecord& dest = control().meeting_arrivals[me_.value];
+  const Pe host = id_.host();
+  const rma::Signal arrived{.word = rma_.place_of(&dest.round, host), .value = id_.round(round_)};
+  return rma_.put_signal(context_, rma_.place_of(&dest.index, host), message_of(record), arrived,
+                         host, rma::Blocking::Yes);
 }
 
 std::vector<Pe> Meeting::take_arrivals() {
@@ -127,12 +128,13 @@ Status Meeting::host_round() {
 
 Status Meeting::answer(std::span<const Pe> pes, std::uint64_t word) {
   const auto answers = std::as_bytes(std::span(control().meeting_answers).first(place_.count));
-  const rma::Signal answered{.word = &control().meeting_round.value, .value = word};
   for (const Pe pe : pes) {
     if (pe == me_) {
       continue;
     }
-    const Status status = rma_.put_signal(context_, control().meeting_answers.data(), answers,
+    const rma::Signal answered{.word = rma_.place_of(&control().meeting_round.value, pe),
+                               .value = word};
+    const Status status = rma_.put_signal(context_, rma_.place_of(answers.data(), pe), answers,
                                           answered, pe, rma::Blocking::No);
     if (status != Status::Ok) {
       return status;

@@ -26,7 +26,7 @@ Status NodeShare::give_to_mates(const Extent& chunk) {
   Status status = Status::Ok;
   for (const std::uint32_t mate : team_.members().mates()) {
     if (mate != team_.index() && status == Status::Ok) {
-      status = team_.rma().put(team_.context(), dest(chunk.first),
+      status = team_.rma().put(team_.context(), team_.place_of(dest(chunk.first), mate),
                                {dest(chunk.first), bytes(chunk.count)}, team_.pe(mate),
                                rma::Blocking::Yes);
     }

@@ -133,14 +133,15 @@ class Rounds {
   }
 
   Status send(std::uint32_t round) {
-    const std::uint64_t to = team_.index() + (std::uint64_t{1} << round);
-    if (to >= team_.size()) {
+    const std::uint64_t next = team_.index() + (std::uint64_t{1} << round);
+    if (next >= team_.size()) {
       return Status::Ok;
     }
-    const rma::Signal arrived{.word = word(round), .value = blocks_};
-    return team_.rma().put_signal(team_.context(), slot(round) + kCacheLineBytes, windows_[round],
-                                  arrived, team_.pe(static_cast<std::uint32_t>(to)),
-                                  rma::Blocking::No);
+    const auto to = static_cast<std::uint32_t>(next);
+    const rma::Signal arrived{.word = team_.place_of(word(round), to), .value = blocks_};
+    return team_.rma().put_signal(team_.context(),
+                                  team_.place_of(slot(round) + kCacheLineBytes, to),
+                                  windows_[round], arrived, team_.pe(to), rma::Blocking::No);
   }
 
   Status receive(std::uint32_t round, std::size_t count) {

@@ -84,7 +84,8 @@ Status Team::disseminate(std::span<const Pe> pes, std::uint32_t place, std::stri
     const Pe to = pes[(place + distance) % count];
     const Pe from = pes[(place + count - distance) % count];
     ControlWord& word = arrivals().syncs[round];
-    const rma::Signal one{.word = &word.value, .value = 1, .code = rma::AtomicCode::Add};
+    const rma::Signal one{
+        .word = rma_.place_of(&word.value, to), .value = 1, .code = rma::AtomicCode::Add};
     Status status = rma_.signal(context_, one, to);
     if (status == Status::Ok) {
       status = await_own(word.value, ++sync_counts_[round], name, from);

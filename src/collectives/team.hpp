@@ -84,9 +84,14 @@ class Team {
   // registered with the NICs.
   [[nodiscard]] std::span<std::byte> scratch();
 
-  // The local mapping of a mate's memory; null if it is not mapped here.
+  // Where symmetric memory of a member lies.
+  [[nodiscard]] heap::Place place_of(const void* address, std::uint32_t index) const {
+    return rma_.place_of(address, pe(index));
+  }
+
+  // Its local mapping; null if it is not mapped here.
   [[nodiscard]] void* view(const void* address, std::uint32_t index) const {
-    return rma_.view(address, pe(index));
+    return place_of(address, index).mapped;
   }
 
   // The calls as the members on this PE's node follow them.

@@ -71,11 +71,8 @@ void Heap::add_region(std::string name,
   regions_.add(std::move(name), std::move(segment), std::move(mapped));
 }
 
-std::optional<Place> Heap::place_of(const void* address) const {
-  if (const std::uint64_t offset = offset_of(address); offset < size()) {
-    return Place{RegionIndex(0), HeapOffset(offset), size() - offset};
-  }
-  return regions_.place_of(address);
+std::optional<RegionIndex> Heap::region_of(const void* address) const {
+  return offset_of(address) < size() ? RegionIndex(0) : regions_.region_of(address);
 }
 
 void* Heap::allocate(std::uint64_t bytes, std::uint64_t alignment) {

@@ -16,6 +16,7 @@
 
 #include "src/base/ids.hpp"
 #include "src/heap/allocator.hpp"
+#include "src/heap/place.hpp"
 #include "src/heap/regions.hpp"
 #include "src/heap/segment.hpp"
 #include "src/heap/segment_offer.hpp"
@@ -90,28 +91,39 @@ class Heap {
   [[nodiscard]] const Regions& regions() const { return regions_; }
 
   // Empty if the address is not symmetric.
-  [[nodiscard]] std::optional<Place> place_of(const void* address) const;
+  [[nodiscard]] std::optional<RegionIndex> region_of(const void* address) const;
 
-  // The local mapping of the same location on `peer`; null if it is not mapped, or if the address
-  // is not symmetric.
-  [[nodiscard]] std::byte* view(const void* address, Pe peer) const {
+  // Whether one region contains [address, address + bytes); `place` is then where it lies on
+  // `peer`, which is not checked. Not an optional: its copies, just written field by field, would
+  // stall.
+  [[nodiscard]] bool find(const void* address, std::size_t bytes, Pe peer, Place& place) const {
     if (const std::uint64_t offset = offset_of(address); offset < size()) [[likely]] {
-      std::byte* base = mapped_base(peer);
-      return base == nullptr ? nullptr : base + offset;
+      place = place_at(offset, peer);
+      return bytes <= size() - offset;
     }
-    return regions_.view(address, peer);
+    return regions_.find(address, bytes, peer, place);
   }
 
-  // The local mapping of a location in an existing region on `peer`; null if it is not mapped.
-  [[nodiscard]] std::byte* view(RegionIndex region, HeapOffset offset, Pe peer) const {
-    std::byte* base = region.value == 0 ? mapped_base(peer) : regions_[region].mapped[peer.value];
-    return base == nullptr ? nullptr : base + offset.value;
+  // Where an address that is symmetric lies on `peer`; neither is checked.
+  [[nodiscard]] Place place_of(const void* address, Pe peer) const {
+    if (const std::uint64_t offset = offset_of(address); offset < size()) [[likely]] {
+      return place_at(offset, peer);
+    }
+    Place place;
+    return regions_.find(address, 1, peer, place) ? place : Place{};
   }
 
   // The first of the control bytes.
   [[nodiscard]] std::byte* control() const { return base_; }
 
  private:
+  [[nodiscard]] Place place_at(std::uint64_t offset, Pe peer) const {
+    std::byte* base = mapped_base(peer);
+    return {.region = RegionIndex(0),
+            .offset = HeapOffset(offset),
+            .mapped = base == nullptr ? nullptr : base + offset};
+  }
+
   std::uint64_t control_bytes_;
   Segment segment_;
   std::byte* base_;

@@ -51,28 +51,37 @@ std::optional<RegionIndex> Regions::remove_window(const void* base) {
   return std::nullopt;
 }
 
-std::optional<Place> Regions::place_of(const void* address) const {
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-    const Region& region = regions_[i];
-    const auto offset =
-        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - region.base);
-    if (offset < region.bytes) {
-      return Place{RegionIndex(i + 1), HeapOffset(offset), region.bytes - offset};
-    }
-  }
-  return std::nullopt;
-}
-
-std::byte* Regions::view(const void* address, Pe peer, std::size_t bytes) const {
+const Region* Regions::around(const void* address, std::size_t bytes) const {
   for (const Region& region : regions_) {
-    const auto offset =
-        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - region.base);
+    const std::uint64_t offset = region.offset_of(address);
     if (offset < region.bytes && bytes <= region.bytes - offset) {
-      std::byte* base = region.mapped[peer.value];
-      return base == nullptr ? nullptr : base + offset;
+      return &region;
     }
   }
   return nullptr;
+}
+
+std::optional<RegionIndex> Regions::region_of(const void* address) const {
+  const Region* region = around(address, 1);
+  return region == nullptr
+             ? std::nullopt
+             : std::optional(RegionIndex(static_cast<std::uint32_t>(region - regions_.data()) + 1));
+}
+
+bool Regions::find(const void* address, std::size_t bytes, Pe peer, Place& place) const {
+  const Region* region = around(address, bytes);
+  if (region == nullptr) {
+    return false;
+  }
+  place = {.region = RegionIndex(static_cast<std::uint32_t>(region - regions_.data()) + 1),
+           .offset = HeapOffset(region->offset_of(address)),
+           .mapped = region->view(address, peer)};
+  return true;
+}
+
+std::byte* Regions::view(const void* address, Pe peer, std::size_t bytes) const {
+  const Region* region = around(address, bytes);
+  return region == nullptr ? nullptr : region->view(address, peer);
 }
 
 }  // namespace weft::heap

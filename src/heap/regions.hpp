@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/base/ids.hpp"
+#include "src/heap/place.hpp"
 #include "src/heap/segment.hpp"
 
 namespace weft::heap {
@@ -26,13 +27,17 @@ struct Region {
 
   // Whether the number is free: the window was removed.
   [[nodiscard]] bool is_free() const { return name.empty(); }
-};
 
-// The location of an address.
-struct Place {
-  RegionIndex region;
-  HeapOffset offset;
-  std::uint64_t bytes_left = 0;  // to the end of the region
+  // Bytes from the base; at least `bytes` if `address` is outside.
+  [[nodiscard]] std::uint64_t offset_of(const void* address) const {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base);
+  }
+
+  // The local mapping on `peer` of an address inside; null if there is none.
+  [[nodiscard]] std::byte* view(const void* address, Pe peer) const {
+    std::byte* start = mapped[peer.value];
+    return start == nullptr ? nullptr : start + offset_of(address);
+  }
 };
 
 class Regions {
@@ -59,14 +64,20 @@ class Regions {
     return regions_[index.value - 1];
   }
 
-  // Empty if the address is in none of them.
-  [[nodiscard]] std::optional<Place> place_of(const void* address) const;
+  // The region that contains the address; empty if none does.
+  [[nodiscard]] std::optional<RegionIndex> region_of(const void* address) const;
 
-  // The local mapping on `peer` of an address that at least `bytes` of its region follow; null if
-  // it is not mapped, or if no region contains them.
-  [[nodiscard]] std::byte* view(const void* address, Pe peer, std::size_t bytes = 1) const;
+  // Whether one of them contains [address, address + bytes); `place` is then where it lies on
+  // `peer`.
+  [[nodiscard]] bool find(const void* address, std::size_t bytes, Pe peer, Place& place) const;
+
+  // Its local mapping; null if it is not mapped, or if no region contains it.
+  [[nodiscard]] std::byte* view(const void* address, Pe peer, std::size_t bytes) const;
 
  private:
+  // The region that contains [address, address + bytes); null if none does.
+  [[nodiscard]] const Region* around(const void* address, std::size_t bytes) const;
+
   Pe me_;
   std::uint32_t pe_count_;
   std::vector<Region> regions_;    // region i is at i - 1

@@ -78,7 +78,7 @@ struct EngineContext {
     return *reinterpret_cast<std::uint64_t*>(staging.base + offset);
   }
 
-  [[nodiscard]] transport::RemoteAddress in_staging(std::size_t offset) const {
+  [[nodiscard]] heap::Place in_staging(std::size_t offset) const {
     return {.region = staging.region, .offset = HeapOffset(offset)};
   }
 
@@ -92,16 +92,16 @@ struct EngineContext {
 
   // Where NICs find the range at every direct PE. Empty if it is not in one chunk: each is a region
   // of its own.
-  [[nodiscard]] std::optional<transport::RemoteAddress> on_rails(std::uint64_t offset,
-                                                                 std::uint64_t bytes) const {
+  [[nodiscard]] std::optional<heap::Place> on_rails(std::uint64_t offset,
+                                                    std::uint64_t bytes) const {
     if (is_in_first_chunk(offset, bytes)) {
-      return transport::RemoteAddress{.region = heap.region, .offset = HeapOffset(offset)};
+      return heap::Place{.region = heap.region, .offset = HeapOffset(offset)};
     }
     const heap::Chunk* chunk = heap::chunk_around(chunks.now(), offset, bytes);
     return chunk == nullptr
                ? std::nullopt
-               : std::optional(transport::RemoteAddress{
-                     .region = chunk->region, .offset = HeapOffset(offset - chunk->offset)});
+               : std::optional(heap::Place{.region = chunk->region,
+                                           .offset = HeapOffset(offset - chunk->offset)});
   }
 
   // Whether this PE's rails have registered the range of its GPU's memory: in one chunk of its

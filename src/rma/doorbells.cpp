@@ -4,7 +4,7 @@ namespace weft::rma {
 
 using transport::OperationKind;
 
-WordPlace place_in_heap(const heap::Heap& heap, transport::RemoteAddress word, Pe owner) {
+WordPlace place_in_heap(const heap::Heap& heap, const heap::Place& word, Pe owner) {
   const std::uint64_t offset = word.offset.value;
   if (word.region != RegionIndex(0)) {
     return place_of_user_word(offset);
@@ -24,8 +24,7 @@ Doorbells::Doorbells(const heap::Heap& heap)
 }
 
 WordPlace Doorbells::place_elsewhere(const void* address, Pe owner) const {
-  const auto place = heap_.place_of(address).value_or(heap::Place{});
-  return place_in_heap(heap_, {.region = place.region, .offset = place.offset}, owner);
+  return place_in_heap(heap_, heap_.place_of(address, owner), owner);
 }
 
 void Doorbells::ring_after(const transport::Operation& operation) const {

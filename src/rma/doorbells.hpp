@@ -19,9 +19,7 @@ namespace weft::rma {
 inline constexpr std::size_t kWordBytesMax = 8;
 
 // Where the doorbells know that word of PE `owner`.
-[[nodiscard]] WordPlace place_in_heap(const heap::Heap& heap,
-                                      transport::RemoteAddress word,
-                                      Pe owner);
+[[nodiscard]] WordPlace place_in_heap(const heap::Heap& heap, const heap::Place& word, Pe owner);
 
 class Doorbells {
  public:

@@ -1,5 +1,6 @@
 // Which memory of the other PEs is mapped here: the question that begins every put, get and atomic,
-// answered with two compares and two loads for the heap.
+// answered with two compares and two loads for the heap. The answer is the mapping alone: to build
+// a heap::Place for those that need one would cost stores in each call that does not.
 //
 // Threads: any thread may ask; nobody asks while renew or disable runs.
 #pragma once

@@ -1,7 +1,7 @@
 #include "src/rma/rma.hpp"
 
+#include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ using transport::Operation;
 using transport::OperationCounter;
 using transport::OperationKind;
 
-Operation atomic_operation(transport::RemoteAddress word, const Atomic& atomic, Pe peer) {
+Operation atomic_operation(const heap::Place& word, const Atomic& atomic, Pe peer) {
   return {.kind = OperationKind::Atomic,
           .peer = peer,
           .remote = word,
@@ -26,8 +26,8 @@ Operation atomic_operation(transport::RemoteAddress word, const Atomic& atomic, 
                      .compare = atomic.compare}};
 }
 
-transport::AtomicUpdate update_of(const Signal& signal, transport::RemoteAddress word) {
-  return {.code = signal.code, .element_bytes = 8, .word = word, .operand = signal.value};
+transport::AtomicUpdate update_of(const Signal& signal) {
+  return {.code = signal.code, .element_bytes = 8, .word = signal.word, .operand = signal.value};
 }
 
 void store_result(void* result, std::uint64_t old, std::uint8_t element_bytes) {
@@ -45,33 +45,38 @@ Rma::Rma(heap::Heap& heap, const transport::Routes& routes, Waiter& waiter)
     : mapped_peers_(heap),
       doorbells_(heap),
       heap_(heap),
-      mapped_(heap),
       routes_(routes),
       remote_(routes, waiter),
       waiter_(waiter) {}
 
-Status Rma::put(
-    Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking) {
+Status Rma::put(Context& context,
+                const heap::Place& dest,
+                std::span<const std::byte> source,
+                Pe peer,
+                Blocking blocking) {
   if (source.empty()) {
     return Status::Ok;
   }
   Operation operation{.kind = OperationKind::Put,
                       .peer = peer,
-                      .remote = remote_address(dest),
+                      .remote = dest,
                       .local = const_cast<std::byte*>(source.data()),
                       .bytes = source.size(),
                       .update = {}};
   return post(context, operation, blocking);
 }
 
-Status Rma::get(
-    Context& context, std::span<std::byte> dest, const void* source, Pe peer, Blocking blocking) {
+Status Rma::get(Context& context,
+                std::span<std::byte> dest,
+                const heap::Place& source,
+                Pe peer,
+                Blocking blocking) {
   if (dest.empty()) {
     return Status::Ok;
   }
   Operation operation{.kind = OperationKind::Get,
                       .peer = peer,
-                      .remote = remote_address(source),
+                      .remote = source,
                       .local = dest.data(),
                       .bytes = dest.size(),
                       .update = {}};
@@ -85,7 +90,7 @@ Status Rma::get(
 // If only the data is mapped, and the word is not, two transports would have to agree on an order.
 // So the data is put first, and the signal follows on its own.
 Status Rma::put_signal(Context& context,
-                       void* dest,
+                       const heap::Place& dest,
                        std::span<const std::byte> source,
                        const Signal& signal,
                        Pe peer,
@@ -93,51 +98,49 @@ Status Rma::put_signal(Context& context,
   if (source.empty()) {
     return this->signal(context, signal, peer);
   }
-  const bool is_split = view(dest, peer) != nullptr && view(signal.word, peer) == nullptr;
+  const bool is_split = dest.mapped != nullptr && signal.word.mapped == nullptr;
   if (is_split) {
     const Status status = put(context, dest, source, peer, blocking);
     return status == Status::Ok ? this->signal(context, signal, peer) : status;
   }
   Operation operation{.kind = OperationKind::PutSignal,
                       .peer = peer,
-                      .remote = remote_address(dest),
+                      .remote = dest,
                       .local = const_cast<std::byte*>(source.data()),
                       .bytes = source.size(),
-                      .update = update_of(signal, remote_address(signal.word))};
+                      .update = update_of(signal)};
   return post(context, operation, blocking);
 }
 
 // What is mapped here is stored before the rest is posted, so a signal that goes with the rest
 // follows both.
 Status Rma::putv(Context& context,
-                 std::span<const weft_segment> segments,
+                 std::span<transport::GatherSegment> segments,
                  const Signal* signal,
                  Pe peer,
                  Blocking blocking) {
-  thread_local std::vector<transport::GatherSegment>
-      elsewhere;  // keeps its memory from call to call
-  elsewhere.clear();
   std::size_t bytes = 0;
-  for (const weft_segment& segment : segments) {
-    if (segment.bytes != 0 && view(segment.dest, peer) == nullptr) {
-      elsewhere.push_back({.remote = remote_address(segment.dest),
-                           .local = const_cast<void*>(segment.source),
-                           .bytes = segment.bytes});
+  for (const transport::GatherSegment& segment : segments) {
+    if (segment.remote.mapped == nullptr) {
       bytes += segment.bytes;
-    } else if (segment.bytes != 0) {
-      const Status status =
-          put(context, segment.dest, {static_cast<const std::byte*>(segment.source), segment.bytes},
-              peer, blocking);
-      if (status != Status::Ok) {
-        return status;
-      }
+      continue;
+    }
+    const Status status =
+        put(context, segment.remote, {static_cast<const std::byte*>(segment.local), segment.bytes},
+            peer, blocking);
+    if (status != Status::Ok) {
+      return status;
     }
   }
+  const auto stored = std::ranges::remove_if(
+      segments, [](const heap::Place& place) { return place.mapped != nullptr; },
+      &transport::GatherSegment::remote);
+  const std::span elsewhere(segments.begin(), stored.begin());
   if (elsewhere.empty()) {
     return signal == nullptr ? Status::Ok : this->signal(context, *signal, peer);
   }
   const bool is_one =
-      routes_.to(peer).gathers() && (signal == nullptr || view(signal->word, peer) == nullptr);
+      routes_.to(peer).gathers() && (signal == nullptr || signal->word.mapped == nullptr);
   if (!is_one) {
     return post_one_by_one(context, elsewhere, signal, peer, blocking);
   }
@@ -148,7 +151,7 @@ Status Rma::putv(Context& context,
                       .bytes = bytes,
                       .update = {}};
   if (signal != nullptr) {
-    operation.update = update_of(*signal, remote_address(signal->word));
+    operation.update = update_of(*signal);
   }
   if (elsewhere.size() > 1) {
     operation.segments = elsewhere;
@@ -185,17 +188,20 @@ Status Rma::signal(Context& context, const Signal& signal, Pe peer) {
                 nullptr);
 }
 
-Status Rma::atomic(
-    Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result) {
-  Operation operation = atomic_operation(remote_address(word), atomic, peer);
+Status Rma::atomic(Context& context,
+                   const heap::Place& word,
+                   const Atomic& atomic,
+                   Pe peer,
+                   std::uint64_t* result) {
+  Operation operation = atomic_operation(word, atomic, peer);
   operation.result = result;
   return post(context, operation, result != nullptr ? Blocking::Yes : Blocking::No);
 }
 
 Status Rma::atomic_fetch_nbi(
-    Context& context, void* word, const Atomic& atomic, Pe peer, void* result) {
+    Context& context, const heap::Place& word, const Atomic& atomic, Pe peer, void* result) {
   if (atomic.element_bytes == 8) {
-    Operation operation = atomic_operation(remote_address(word), atomic, peer);
+    Operation operation = atomic_operation(word, atomic, peer);
     operation.result = static_cast<std::uint64_t*>(result);
     return post(context, operation, Blocking::No);
   }
@@ -227,7 +233,7 @@ Status Rma::fence(Context& context) {
 }
 
 Status Rma::post(Context& context, Operation& operation, Blocking blocking) {
-  if (!mapped_.reaches(operation)) {
+  if (!transport::MappedTransport::reaches(operation)) {
     const Status status = remote_.post(context, operation, blocking);
     doorbells_.ring_after(operation);
     return status;
@@ -245,8 +251,8 @@ std::string Rma::describe_invalid(const void* address, std::size_t bytes, Pe pee
                        pe_count() - 1);
   }
   const bool has_regions = !heap_.regions().all().empty();
-  const auto place = heap_.place_of(address);
-  if (!place) {
+  const auto region = heap_.region_of(address);
+  if (!region) {
     return fmt::format(
         "address {} is not symmetric: it lies outside this PE's heap, {} to {}{}; use memory from "
         "weft_malloc{}",
@@ -255,10 +261,13 @@ std::string Rma::describe_invalid(const void* address, std::size_t bytes, Pe pee
         has_regions ? ", and is not a global variable of the program" : "",
         has_regions ? "" : " (global variables are symmetric with WEFT_SYMMETRIC_GLOBALS=yes)");
   }
+  const bool is_heap = region->value == 0;
+  const std::uint64_t bytes_left =
+      is_heap ? heap_.size() - heap_.offset_of(address)
+              : heap_.regions()[*region].bytes - heap_.regions()[*region].offset_of(address);
   return fmt::format("{} bytes from address {} reach beyond the end of {}, of which {} follow",
-                     bytes, address,
-                     place->region.value == 0 ? "the heap" : heap_.regions()[place->region].name,
-                     format_bytes(place->bytes_left));
+                     bytes, address, is_heap ? "the heap" : heap_.regions()[*region].name,
+                     format_bytes(bytes_left));
 }
 
 }  // namespace weft::rma

@@ -1,12 +1,10 @@
-// The semantics of put, get, atomic, signal, fence and quiet. The only place where a symmetric
-// address is translated to (region, offset), and where the choice between load/store and a
-// transport is made.
+// The semantics of put, get, atomic, signal, fence and quiet, and where the choice between
+// load/store and a transport is made. An operation's address is translated once, before the call:
+// by `find`, which checks it, or by `place_of`. All that follows uses the heap::Place.
 //
 // Threads: any thread may call any function.
 // Errors: Status only. The caller (the C shim) formats the message with `describe_invalid`.
 #pragma once
-
-#include <weft/weft.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +29,7 @@ namespace weft::rma {
 using transport::AtomicCode;
 
 struct Signal {
-  std::uint64_t* word = nullptr;  // symmetric
+  heap::Place word;  // at the PE that is signalled
   std::uint64_t value = 0;
   AtomicCode code = AtomicCode::Set;  // Set or Add
 };
@@ -55,44 +53,62 @@ class Rma {
 
   [[nodiscard]] const Doorbells& doorbells() const { return doorbells_; }
 
-  // True if [address, address + bytes) is memory that programs may use; Weft's own is not.
-  [[nodiscard]] bool is_symmetric(const void* address, std::size_t bytes) const {
-    const auto place = heap_.place_of(address);
-    return place && bytes <= place->bytes_left &&
-           (place->region.value != 0 || place->offset.value >= heap_.control_bytes());
+  // Whether there is such a PE, and [address, address + bytes) is memory that programs may use;
+  // Weft's own is not. `place` is then where it lies at the peer. No bytes need no memory, and have
+  // no place.
+  [[nodiscard]] bool find(const void* address,
+                          std::size_t bytes,
+                          Pe peer,
+                          heap::Place& place) const {
+    if (peer.value >= pe_count()) [[unlikely]] {
+      return false;
+    }
+    return bytes == 0 || (heap_.find(address, bytes, peer, place) &&
+                          (place.region.value != 0 || place.offset.value >= heap_.control_bytes()));
   }
 
-  // The local mapping of `address` at the peer; null if it is not mapped here. `address` is in
-  // symmetric memory, including control bytes.
-  [[nodiscard]] void* view(const void* address, Pe peer) const { return heap_.view(address, peer); }
+  // Where symmetric memory, including control bytes, lies at a PE that exists; anything else is
+  // undefined behavior.
+  [[nodiscard]] heap::Place place_of(const void* address, Pe peer) const {
+    return heap_.place_of(address, peer);
+  }
 
-  // The functions below accept symmetric memory, including control bytes, of PEs that exist;
-  // anything else is undefined behavior.
+  // In the functions below a place is what find or place_of returned for the same peer.
 
-  Status put(
-      Context& context, void* dest, std::span<const std::byte> source, Pe peer, Blocking blocking);
-  Status get(
-      Context& context, std::span<std::byte> dest, const void* source, Pe peer, Blocking blocking);
+  Status put(Context& context,
+             const heap::Place& dest,
+             std::span<const std::byte> source,
+             Pe peer,
+             Blocking blocking);
+  Status get(Context& context,
+             std::span<std::byte> dest,
+             const heap::Place& source,
+             Pe peer,
+             Blocking blocking);
   Status put_signal(Context& context,
-                    void* dest,
+                    const heap::Place& dest,
                     std::span<const std::byte> source,
                     const Signal& signal,
                     Pe peer,
                     Blocking blocking);
   // Puts all segments, then updates the signal's word unless `signal` is null. The list may be
-  // reused on return.
+  // reused on return, and no longer has the segments that are mapped here.
   Status putv(Context& context,
-              std::span<const weft_segment> segments,
+              std::span<transport::GatherSegment> segments,
               const Signal* signal,
               Pe peer,
               Blocking blocking);
   Status signal(Context& context, const Signal& signal, Pe peer);
   // If `result` is null: not fetching, complete after quiet. Otherwise waits for the old value.
-  Status atomic(Context& context, void* word, const Atomic& atomic, Pe peer, std::uint64_t* result);
+  Status atomic(Context& context,
+                const heap::Place& word,
+                const Atomic& atomic,
+                Pe peer,
+                std::uint64_t* result);
   // A non-blocking fetching atomic: the element_bytes at `result` are written before quiet returns.
   // Only 8-byte atomics overlap, because transports write 8 bytes.
   Status atomic_fetch_nbi(
-      Context& context, void* word, const Atomic& atomic, Pe peer, void* result);
+      Context& context, const heap::Place& word, const Atomic& atomic, Pe peer, void* result);
 
   Status quiet(Context& context);
   // Completes the operations to `peer` only.
@@ -115,14 +131,6 @@ class Rma {
   [[nodiscard]] std::string describe_invalid(const void* address, std::size_t bytes, Pe peer) const;
 
  private:
-  [[nodiscard]] transport::RemoteAddress remote_address(const void* address) const {
-    if (const std::uint64_t offset = heap_.offset_of(address); offset < heap_.size()) [[likely]] {
-      return {.region = RegionIndex(0), .offset = HeapOffset(offset)};
-    }
-    const auto place = heap_.place_of(address).value_or(heap::Place{});
-    return {.region = place.region, .offset = place.offset};
-  }
-
   Status post(Context& context, transport::Operation& operation, Blocking blocking);
   Status post_one_by_one(Context& context,
                          std::span<const transport::GatherSegment> segments,

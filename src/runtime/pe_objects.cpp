@@ -232,7 +232,7 @@ void Runtime::Objects::register_window(std::span<std::byte> memory) {
     return;
   }
   const bool is_usable = !memory.empty() && memory.data() != nullptr &&
-                         !heap.place_of(memory.data()) && !heap.place_of(&memory.back());
+                         !heap.region_of(memory.data()) && !heap.region_of(&memory.back());
   calls->agree(kName,
                request_of(is_usable ? RequestKind::Window : RequestKind::NoWindow, memory.size()));
   if (!is_usable) {
@@ -340,9 +340,9 @@ void Runtime::Objects::unregister_window(void* address) {
     calls->sync(kName);
     return;
   }
-  const auto place = heap.place_of(address);
+  const auto region = heap.region_of(address);
   calls->agree(kName, {.kind = static_cast<std::uint64_t>(RequestKind::WindowEnd),
-                       .offset = place ? place->region.value : 0});
+                       .offset = region ? region->value : 0});
   const auto index = heap.regions().remove_window(address);
   if (!index) {
     fail(Status::InvalidArgument, "{}: no window starts at {}", kName, address);

@@ -48,7 +48,7 @@ class ActiveSetCall {
     Status status = Status::Ok;
     std::size_t round = 0;
     for (int distance = 1; distance < size() && status == Status::Ok; ++round, distance *= 2) {
-      status = rma_.signal(context_, add(round, 1), pe(place_ + distance));
+      status = add(round, 1, pe(place_ + distance));
       if (status == Status::Ok) {
         status = take(round, 1, pe(place_ + size() - distance));
       }
@@ -57,12 +57,13 @@ class ActiveSetCall {
   }
 
   Status send(int to, void* dest, const void* source, std::size_t bytes) {
-    return rma_.put_signal(context_, dest, {static_cast<const std::byte*>(source), bytes},
-                           add(kArrivals, 1), pe(to), rma::Blocking::No);
+    return rma_.put_signal(context_, rma_.place_of(dest, pe(to)),
+                           {static_cast<const std::byte*>(source), bytes},
+                           addition(kArrivals, 1, pe(to)), pe(to), rma::Blocking::No);
   }
 
   Status get(int from, std::span<std::byte> dest, const void* source) {
-    return rma_.get(context_, dest, source, pe(from), rma::Blocking::Yes);
+    return rma_.get(context_, dest, rma_.place_of(source, pe(from)), pe(from), rma::Blocking::Yes);
   }
 
   // Waits until the sources of all sends may be reused, and until `count` pieces have arrived from
@@ -83,7 +84,7 @@ class ActiveSetCall {
       subtract(kOffset, *offset + 1);
     }
     return status == Status::Ok && place_ + 1 < size()
-               ? rma_.signal(context_, add(kOffset, *offset + mine + 1), pe(place_ + 1))
+               ? add(kOffset, *offset + mine + 1, pe(place_ + 1))
                : status;
   }
 
@@ -92,8 +93,12 @@ class ActiveSetCall {
     return reinterpret_cast<std::uint64_t*>(set_.psync + index);
   }
 
-  [[nodiscard]] rma::Signal add(std::size_t index, std::uint64_t value) const {
-    return {.word = word(index), .value = value, .code = rma::AtomicCode::Add};
+  [[nodiscard]] rma::Signal addition(std::size_t index, std::uint64_t value, Pe to) const {
+    return {.word = rma_.place_of(word(index), to), .value = value, .code = rma::AtomicCode::Add};
+  }
+
+  Status add(std::size_t index, std::uint64_t value, Pe to) {
+    return rma_.signal(context_, addition(index, value, to), to);
   }
 
   Status wait(std::size_t index, std::uint64_t least, Pe whom) {
@@ -110,7 +115,7 @@ class ActiveSetCall {
   }
 
   void subtract(std::size_t index, std::uint64_t count) {
-    static_cast<void>(rma_.signal(context_, add(index, -count), pe(place_)));
+    static_cast<void>(add(index, -count, pe(place_)));
   }
 
   rma::Rma& rma_;

@@ -144,7 +144,11 @@ int is_pe(int pe) {
 
 int is_accessible(const void* address, int pe) {
   const rma::Rma* rma = current();
-  return rma != nullptr && is_pe(pe) != 0 && rma->is_symmetric(address, 1) ? 1 : 0;
+  heap::Place place;
+  return rma != nullptr && is_pe(pe) != 0 &&
+                 rma->find(address, 1, Pe(static_cast<std::uint32_t>(pe)), place)
+             ? 1
+             : 0;
 }
 
 void copy_name(char* name, std::string_view text) {

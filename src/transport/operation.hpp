@@ -10,6 +10,7 @@
 
 #include "src/base/atomic.hpp"
 #include "src/base/ids.hpp"
+#include "src/heap/place.hpp"
 
 namespace weft::transport {
 
@@ -30,18 +31,12 @@ enum class AtomicCode : std::uint8_t {
   Fetch,
 };
 
-// A location on a peer: the same (region, offset) on every PE.
-struct RemoteAddress {
-  RegionIndex region;
-  HeapOffset offset;
-};
-
 // An atomic on one word of 4 or 8 bytes. Floating-point words are set, fetched and swapped as raw
 // bits.
 struct AtomicUpdate {
   AtomicCode code = AtomicCode::Set;
   std::uint8_t element_bytes = 8;
-  RemoteAddress word;
+  heap::Place word;
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;  // CompareSwap only
 };
@@ -97,7 +92,7 @@ class OperationCounter {
 
 // One range of an operation that gathers.
 struct GatherSegment {
-  RemoteAddress remote;
+  heap::Place remote;
   void* local = nullptr;
   std::size_t bytes = 0;  // not 0
 };
@@ -110,7 +105,7 @@ struct Operation {
   // `local` is GPU memory in a device region, which only NICs access. Not with copy_source.
   bool on_device = false;
   Pe peer;
-  RemoteAddress remote;
+  heap::Place remote;
   void* local = nullptr;
   std::size_t bytes = 0;
   AtomicUpdate update;              // PutSignal's signal, or the atomic

@@ -133,7 +133,7 @@ struct Side {
     return load_word(reinterpret_cast<std::uint64_t*>(&heap[offset]));
   }
 
-  [[nodiscard]] static RemoteAddress word(std::uint64_t offset) {
+  [[nodiscard]] static heap::Place word(std::uint64_t offset) {
     return {.region = {}, .offset = HeapOffset(offset)};
   }
 

@@ -2,6 +2,7 @@
 // a job.
 #include "src/transport/mapped/mapped_transport.hpp"
 
+#include "src/heap/heap.hpp"
 #include "tests/conformance/transport_suite.hpp"
 
 namespace weft::test {
@@ -18,13 +19,19 @@ class MappedPes final : public TransportPes {
     }
     for (const auto& heap : heaps_) {
       heap->map_peers(offers, std::vector<bool>(pe_count, true));
-      transports_.push_back(std::make_unique<transport::MappedTransport>(*heap));
+      transports_.push_back(std::make_unique<transport::MappedTransport>());
     }
   }
 
   [[nodiscard]] transport::Transport& transport(Pe pe) override { return *transports_[pe.value]; }
 
   [[nodiscard]] std::byte* heap(Pe pe) override { return heaps_[pe.value]->base(); }
+
+  // As a neighbour finds it. All are in one process, so it is mapped at one address for all.
+  [[nodiscard]] heap::Place place(Pe to, std::uint64_t offset) const override {
+    const heap::Heap& neighbour = *heaps_[(to.value + 1) % heaps_.size()];
+    return neighbour.place_of(neighbour.base() + offset, to);
+  }
 
   [[nodiscard]] std::uint64_t reserved_bytes() const override { return kCacheLineBytes; }
 

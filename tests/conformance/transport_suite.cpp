@@ -55,19 +55,20 @@ void TransportSuite::complete(Pe pe, Pe peer, const OperationCounter& counter) {
 Operation TransportSuite::put(Pe to, std::uint64_t offset, std::vector<std::byte>& source) {
   return {.kind = OperationKind::Put,
           .peer = to,
-          .remote = remote(offset),
+          .remote = remote(to, offset),
           .local = source.data(),
           .bytes = source.size(),
           .update = {}};
 }
 
-std::vector<GatherSegment> TransportSuite::scattered(std::uint64_t offset,
+std::vector<GatherSegment> TransportSuite::scattered(Pe to,
+                                                     std::uint64_t offset,
                                                      std::vector<std::byte>& source,
                                                      std::span<const std::size_t> parts) const {
   std::vector<GatherSegment> segments;
   std::byte* from = source.data();
   for (const std::size_t bytes : parts) {
-    segments.push_back({.remote = remote(offset), .local = from, .bytes = bytes});
+    segments.push_back({.remote = remote(to, offset), .local = from, .bytes = bytes});
     from += bytes;
     offset += 2 * bytes;
   }
@@ -160,7 +161,7 @@ TEST_P(TransportSuite, GetReadsEverySizeExactlyAndNothingBeside) {
     std::vector<std::byte> dest(bytes + 2, kPoison);
     post(Pe(0), {.kind = OperationKind::Get,
                  .peer = Pe(2),
-                 .remote = remote(offset),
+                 .remote = remote(Pe(2), offset),
                  .local = dest.data() + 1,
                  .bytes = bytes,
                  .update = {},
@@ -199,7 +200,7 @@ TEST_P(TransportSuite, EveryAtomicOfEitherWidthDoesWhatTheReferenceDoes) {
       std::uint64_t reference = random();
       AtomicUpdate update{.code = code,
                           .element_bytes = width,
-                          .word = remote(128),
+                          .word = remote(Pe(1), 128),
                           .operand = random(),
                           .compare = i % 2 == 0 ? reference : random()};
       transport::store_word(&word(Pe(1), 128), reference);
@@ -233,7 +234,7 @@ TEST_P(TransportSuite, ASignalIsNeverSeenBeforeItsData) {
     Operation operation = put(Pe(1), 64 + round * kSlot, sources[round]);
     operation.kind = OperationKind::PutSignal;
     operation.update = {
-        .code = AtomicCode::Add, .word = remote(0), .operand = std::uint64_t{1} << round};
+        .code = AtomicCode::Add, .word = remote(Pe(1), 0), .operand = std::uint64_t{1} << round};
     operation.counter = &counter;
     post(Pe(0), operation);
   }
@@ -267,7 +268,7 @@ TEST_P(TransportSuite, AGatherPutsEachSegmentInItsPlaceAndCountsOnce) {
       std::fill_n(at(Pe(1), 0), bytes_, kPoison);
       OperationCounter counter;
       Operation operation = put(Pe(1), 0, source);
-      const std::vector<GatherSegment> segments = scattered(64, source, sizes);
+      const std::vector<GatherSegment> segments = scattered(Pe(1), 64, source, sizes);
       operation.segments = segments;
       operation.copy_source = copies;
       operation.counter = &counter;
@@ -299,11 +300,11 @@ TEST_P(TransportSuite, TheSignalOfAGatherIsNeverSeenBeforeAnyOfItsSegments) {
   for (std::uint64_t round = 0; round < kRounds; ++round) {
     Operation operation = put(Pe(1), 0, sources[round]);
     const std::vector<GatherSegment> segments =
-        scattered(64 + round * room, sources[round], sizes[round]);
+        scattered(Pe(1), 64 + round * room, sources[round], sizes[round]);
     operation.segments = segments;
     operation.kind = OperationKind::PutSignal;
     operation.update = {
-        .code = AtomicCode::Add, .word = remote(0), .operand = std::uint64_t{1} << round};
+        .code = AtomicCode::Add, .word = remote(Pe(1), 0), .operand = std::uint64_t{1} << round};
     operation.counter = &counter;
     post(Pe(0), operation);
   }
@@ -326,7 +327,7 @@ TEST_P(TransportSuite, CountersMoveExactlyOnceForEachOperationOfAnyKind) {
     Operation operation = put(to, 1024, source);
     operation.counter = &counters[to.value];
     operation.kind = static_cast<OperationKind>(i / 2 % 4);
-    operation.update = {.code = AtomicCode::Add, .word = remote(0), .operand = 1};
+    operation.update = {.code = AtomicCode::Add, .word = remote(to, 0), .operand = 1};
     if (operation.kind == OperationKind::Get) {
       operation.local = dests.data() + i * source.size();
     }
@@ -349,7 +350,8 @@ TEST_P(TransportSuite, WhatIsRefusedWithAgainHasNotBeenTaken) {
   word(Pe(1), 0) = 0;
   std::uint64_t taken = 0;
   for (std::uint32_t i = 0; i < 20'000; ++i) {
-    Operation operation = atomic(Pe(1), {.code = AtomicCode::Add, .word = remote(0), .operand = 1});
+    Operation operation =
+        atomic(Pe(1), {.code = AtomicCode::Add, .word = remote(Pe(1), 0), .operand = 1});
     operation.counter = &counter;
     const Status status = pes_->transport(Pe(0)).post(operation);
     ASSERT_TRUE(status == Status::Ok || status == Status::Again);
@@ -373,7 +375,7 @@ TEST_P(TransportSuite, ConcurrentAddsFromAllPesSumExactly) {
       OperationCounter counter;
       for (std::uint32_t i = 0; i < kAdds; ++i) {
         Operation operation =
-            atomic(Pe(0), {.code = AtomicCode::Add, .word = remote(0), .operand = 1});
+            atomic(Pe(0), {.code = AtomicCode::Add, .word = remote(Pe(0), 0), .operand = 1});
         operation.counter = &counter;
         while (pes_->transport(Pe(pe)).post(operation) == Status::Again) {
           pes_->transport(Pe(pe)).progress();

@@ -33,6 +33,11 @@ class TransportPes {
   [[nodiscard]] virtual transport::Transport& transport(Pe pe) = 0;
   [[nodiscard]] virtual std::byte* heap(Pe pe) = 0;
 
+  // Where the others find that byte of the heap of `to`.
+  [[nodiscard]] virtual heap::Place place(Pe /*to*/, std::uint64_t offset) const {
+    return {.region = RegionIndex(0), .offset = HeapOffset(offset)};
+  }
+
   // The first bytes of the heap, which belong to the transport; the suite leaves them alone.
   [[nodiscard]] virtual std::uint64_t reserved_bytes() const { return 0; }
 };
@@ -74,16 +79,17 @@ class TransportSuite : public ::testing::TestWithParam<TransportFactory> {
     return *reinterpret_cast<std::uint64_t*>(at(pe, offset));
   }
 
-  [[nodiscard]] transport::RemoteAddress remote(std::uint64_t offset) const {
-    return {.region = RegionIndex(0), .offset = HeapOffset(base_ + offset)};
+  [[nodiscard]] heap::Place remote(Pe to, std::uint64_t offset) const {
+    return pes_->place(to, base_ + offset);
   }
 
   [[nodiscard]] transport::Operation put(Pe to,
                                          std::uint64_t offset,
                                          std::vector<std::byte>& source);
-  // Parts of `source`, in turn, to every second place from `offset` on; the places are as long as
-  // the parts.
+  // Parts of `source`, in turn, to every second place of `to` from `offset` on; the places are as
+  // long as the parts.
   [[nodiscard]] std::vector<transport::GatherSegment> scattered(
+      Pe to,
       std::uint64_t offset,
       std::vector<std::byte>& source,
       std::span<const std::size_t> parts) const;

@@ -94,7 +94,7 @@ class DirectTransport final : public Transport {
   [[nodiscard]] Status peer_status(Pe /*peer*/) const noexcept override { return Status::Ok; }
 
  private:
-  [[nodiscard]] std::byte* at(const Operation& operation, RemoteAddress address) const {
+  [[nodiscard]] std::byte* at(const Operation& operation, const heap::Place& address) const {
     return heaps_[operation.peer.value] + address.offset.value;
   }
 

@@ -67,7 +67,8 @@ TEST_P(RailsLoopback, PutAndGetMoveEveryByteOfEverySize) {
             for (std::size_t i = 0; i < bytes; ++i) {
               source[i] = pattern(runtime.pe().value, round, i);
             }
-            ASSERT_EQ(runtime.rma().put(runtime.default_context(), heap, {source.data(), bytes},
+            const heap::Place there = runtime.rma().place_of(heap, peer);
+            ASSERT_EQ(runtime.rma().put(runtime.default_context(), there, {source.data(), bytes},
                                         peer, blocking),
                       Status::Ok);
             if (blocking == Blocking::Yes) {
@@ -75,8 +76,9 @@ TEST_P(RailsLoopback, PutAndGetMoveEveryByteOfEverySize) {
             }
             ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
             std::vector<std::byte> back(bytes, std::byte{0xCC});
-            ASSERT_EQ(runtime.rma().get(runtime.default_context(), back, heap, peer, Blocking::Yes),
-                      Status::Ok);
+            ASSERT_EQ(
+                runtime.rma().get(runtime.default_context(), back, there, peer, Blocking::Yes),
+                Status::Ok);
             std::size_t wrong = 0;
             for (std::size_t i = 0; i < bytes; ++i) {
               wrong += heap[i] != pattern(peer.value, round, i) ||
@@ -107,10 +109,12 @@ TEST_P(RailsLoopback, SignalsComeAfterTheirDataUnderEveryPolicy) {
             for (std::size_t i = 0; i < bytes; ++i) {
               source[i] = pattern(runtime.pe().value, round, i);
             }
-            ASSERT_EQ(
-                runtime.rma().put_signal(runtime.default_context(), data, {source.data(), bytes},
-                                         {.word = word, .value = round}, peer, Blocking::No),
-                Status::Ok);
+            ASSERT_EQ(runtime.rma().put_signal(
+                          runtime.default_context(), runtime.rma().place_of(data, peer),
+                          {source.data(), bytes},
+                          {.word = runtime.rma().place_of(word, peer), .value = round}, peer,
+                          Blocking::No),
+                      Status::Ok);
             ASSERT_EQ(runtime.rma().waiter().wait([&] { return rma::load_word(word) >= round; },
                                                   [] { return "the signal"; }),
                       Status::Ok);
@@ -133,9 +137,10 @@ TEST_P(RailsLoopback, AtomicsOfAllPesAddUp) {
         for (std::uint64_t i = 0; i < kRounds; ++i) {
           std::uint64_t old = 0;
           const rma::Atomic add{.code = rma::AtomicCode::Add, .operand = 1};
-          ASSERT_EQ(runtime.rma().atomic(runtime.default_context(), word, add, Pe(0),
-                                         i % 4 == 0 ? &old : nullptr),
-                    Status::Ok);
+          ASSERT_EQ(
+              runtime.rma().atomic(runtime.default_context(), runtime.rma().place_of(word, Pe(0)),
+                                   add, Pe(0), i % 4 == 0 ? &old : nullptr),
+              Status::Ok);
         }
         ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
         if (runtime.pe() == Pe(0)) {
@@ -156,7 +161,7 @@ TEST_P(RailsLoopback, PeersThatComputeAreServedByTheirProgressThread) {
           for (int i = 0; i < 20; ++i) {
             std::uint64_t old = 0;
             ASSERT_EQ(
-                runtime.rma().atomic(runtime.default_context(), word,
+                runtime.rma().atomic(runtime.default_context(), runtime.rma().place_of(word, Pe(1)),
                                      {.code = rma::AtomicCode::Add, .operand = 1}, Pe(1), &old),
                 Status::Ok);
           }

@@ -17,7 +17,7 @@ namespace weft::transport::cma {
 
 // The fields kept of a small operation that was accepted and not yet copied.
 struct BatchItem {
-  RemoteAddress remote;
+  heap::Place remote;
   void* local = nullptr;
   std::size_t bytes = 0;
   OperationCounter* counter = nullptr;

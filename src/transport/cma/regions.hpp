@@ -44,7 +44,7 @@ class RegionTable {
   }
 
   // The owner's address of `bytes` at `where`; 0 if they are not inside the region.
-  [[nodiscard]] std::uint64_t address_of(const RemoteAddress& where, std::uint64_t bytes) const {
+  [[nodiscard]] std::uint64_t address_of(const heap::Place& where, std::uint64_t bytes) const {
     if (where.region.value >= kRegionCountMax) {
       return 0;
     }

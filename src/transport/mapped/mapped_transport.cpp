@@ -8,16 +8,10 @@
 
 namespace weft::transport {
 
-bool MappedTransport::reaches(const Operation& operation) const {
-  const bool has_data = operation.kind != OperationKind::Atomic;
-  const bool has_word = operation.kind == OperationKind::PutSignal || !has_data;
-  return (!has_data || view(operation.remote, operation.peer) != nullptr) &&
-         (!has_word || view(operation.update.word, operation.peer) != nullptr);
-}
-
 Status MappedTransport::post(const Operation& operation) noexcept {
   operation.counter->issue();
-  std::byte* const data = view(operation.remote, operation.peer);
+  std::byte* const data = operation.remote.mapped;
+  std::byte* const word = operation.update.word.mapped;
   switch (operation.kind) {
     case OperationKind::Put:
       copy_bytes(data, operation.local, operation.bytes);
@@ -25,16 +19,13 @@ Status MappedTransport::post(const Operation& operation) noexcept {
     case OperationKind::Get:
       copy_bytes(operation.local, data, operation.bytes);
       break;
-    case OperationKind::PutSignal: {
+    case OperationKind::PutSignal:
       copy_bytes(data, operation.local, operation.bytes);
-      std::byte* const word = view(operation.update.word, operation.peer);
       update_signal(reinterpret_cast<std::uint64_t*>(word), operation.update.code,
                     operation.update.operand);
       break;
-    }
     case OperationKind::Atomic: {
-      const std::uint64_t old =
-          apply_atomic(view(operation.update.word, operation.peer), operation.update);
+      const std::uint64_t old = apply_atomic(word, operation.update);
       if (operation.result != nullptr) {
         *operation.result = old;
       }

@@ -2,25 +2,26 @@
 // returns. rma posts here the operations that the fast path of the C interface (api/fast_path.hpp)
 // did not handle; both call the same functions of copy.hpp and atomics.hpp.
 //
-// Threads: any. The heap knows the mappings; peers exchange no data, and regions are added and
-// removed with the heap's.
+// Threads: any. Each place names its mapping; peers exchange no data, and there is nothing to do
+// when a region is added or removed.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "src/heap/heap.hpp"
 #include "src/transport/transport.hpp"
 
 namespace weft::transport {
 
 class MappedTransport final : public Transport {
  public:
-  // `heap` outlives it.
-  explicit MappedTransport(const heap::Heap& heap) : heap_(heap) {}
-
   // Whether all memory that the operation accesses on its peer is mapped here.
-  [[nodiscard]] bool reaches(const Operation& operation) const;
+  [[nodiscard]] static bool reaches(const Operation& operation) {
+    const bool has_data = operation.kind != OperationKind::Atomic;
+    const bool has_word = operation.kind == OperationKind::PutSignal || !has_data;
+    return (!has_data || operation.remote.mapped != nullptr) &&
+           (!has_word || operation.update.word.mapped != nullptr);
+  }
 
   [[nodiscard]] bootstrap::Blob describe() const override { return {}; }
 
@@ -47,13 +48,6 @@ class MappedTransport final : public Transport {
   bool wait_for_event(std::uint32_t timeout_us) noexcept override;
 
   [[nodiscard]] Status peer_status(Pe /*peer*/) const noexcept override { return Status::Ok; }
-
- private:
-  [[nodiscard]] std::byte* view(RemoteAddress address, Pe peer) const {
-    return heap_.view(address.region, address.offset, peer);
-  }
-
-  const heap::Heap& heap_;
 };
 
 }  // namespace weft::transport

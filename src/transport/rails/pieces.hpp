@@ -15,7 +15,7 @@ namespace weft::transport::rails {
 // Where a piece is read and where it goes.
 struct Ends {
   std::byte* here = nullptr;
-  RemoteAddress there;
+  heap::Place there;
 };
 
 [[nodiscard]] inline Ends ends_of(const OperationRecord& record, std::uint64_t offset) {

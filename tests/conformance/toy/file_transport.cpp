@@ -62,7 +62,7 @@ void FileTransport::remove_region(RegionIndex index) {
   regions_[index.value] = {};
 }
 
-std::byte* FileTransport::at(transport::RemoteAddress address) {
+std::byte* FileTransport::at(const heap::Place& address) {
   return regions_[address.region.value].data() + address.offset.value;
 }
 

@@ -61,7 +61,7 @@ class FileTransport final : public transport::Transport {
   void send(Pe to, const Record& record, std::span<const std::byte> data);
   void carry_out(Record& record, std::span<const std::byte> data);
   void finish(const Record& record, std::span<const std::byte> data);
-  [[nodiscard]] std::byte* at(transport::RemoteAddress address);
+  [[nodiscard]] std::byte* at(const heap::Place& address);
 
   mutable std::mutex mutex_;
   Pe me_;

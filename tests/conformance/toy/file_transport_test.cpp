@@ -102,9 +102,11 @@ TEST(ToyTransport, CarriesAJobWithItsHeapWindowsAtomicsAndCollectives) {
         const std::uint32_t me = runtime.pe().value;
         const Pe next((me + 1) % 3);
         std::vector<std::uint64_t> data(100, me + 1);
-        ASSERT_EQ(runtime.rma().put_signal(runtime.default_context(), words + 1,
-                                           std::as_bytes(std::span(data)),
-                                           {.word = words, .value = 7}, next, rma::Blocking::Yes),
+        ASSERT_EQ(runtime.rma().put_signal(
+                      runtime.default_context(), runtime.rma().place_of(words + 1, next),
+                      std::as_bytes(std::span(data)),
+                      {.word = runtime.rma().place_of(words, next), .value = 7}, next,
+                      rma::Blocking::Yes),
                   Status::Ok);
         ASSERT_EQ(runtime.rma().waiter().wait([&] { return rma::load_word(words) == 7; },
                                               [] { return "waiting for the signal"; }),
@@ -113,10 +115,10 @@ TEST(ToyTransport, CarriesAJobWithItsHeapWindowsAtomicsAndCollectives) {
         EXPECT_EQ(words[100], (me + 2) % 3 + 1);
         std::vector<std::uint64_t> window(64);
         runtime.register_window(window.data(), 512);
-        ASSERT_EQ(
-            runtime.rma().atomic(runtime.default_context(), window.data(),
-                                 {.code = rma::AtomicCode::Add, .operand = me + 1}, Pe(0), nullptr),
-            Status::Ok);
+        ASSERT_EQ(runtime.rma().atomic(
+                      runtime.default_context(), runtime.rma().place_of(window.data(), Pe(0)),
+                      {.code = rma::AtomicCode::Add, .operand = me + 1}, Pe(0), nullptr),
+                  Status::Ok);
         ASSERT_EQ(runtime.collectives().barrier_all(runtime.default_context()), Status::Ok);
         EXPECT_EQ(window[0], me == 0 ? 6U : 0U);
         runtime.unregister_window(window.data());
