@@ -7,6 +7,9 @@ namespace {
 
 using device::Command;
 using device::CommandKind;
+using device::GetCommand;
+using device::PutCommand;
+using device::WordUpdate;
 
 bool wants_reply(const Command& command) {
   return (command.flags & device::kReplyWanted) != 0;
@@ -17,14 +20,6 @@ bool is_small(std::uint64_t bytes) {
 }
 
 }  // namespace
-
-void set_update(Record& record, const Command& command) {
-  record.op = command.op;
-  record.element_bytes = command.element_bytes;
-  record.word = command.word;
-  record.operand = command.operand;
-  record.compare = command.compare;
-}
 
 void end_command(Record& record, const Command& command) {
   record.flags |= kLastOfCommand;
@@ -51,7 +46,8 @@ bool CommandPacker::pack_in_parcels(QueuedCommand& queued) {
   switch (queued.command.kind) {
     case CommandKind::Put:
     case CommandKind::PutSignal:
-      return is_small(queued.command.bytes) ? pack_small_put(queued) : pack_put(queued);
+      return is_small(PutCommand::from(queued.command).bytes) ? pack_small_put(queued)
+                                                              : pack_put(queued);
     case CommandKind::Signal:
     case CommandKind::Atomic:
       return pack_atomic(queued);
@@ -69,37 +65,39 @@ bool CommandPacker::pack_in_parcels(QueuedCommand& queued) {
 
 bool CommandPacker::pack_small_put(const QueuedCommand& queued) {
   const Command& command = queued.command;
+  const PutCommand put = PutCommand::from(command);
   const bool has_signal = command.kind == CommandKind::PutSignal;
   Record* record =
-      append_for(queued, has_signal ? RecordKind::PutSignal : RecordKind::SmallPut, command.bytes);
+      append_for(queued, has_signal ? RecordKind::PutSignal : RecordKind::SmallPut, put.bytes);
   if (record == nullptr) {
     return false;
   }
-  record->dest = command.dest;
+  PutRecord{.dest_offset = put.dest_offset}.write_to(*record);
   if (has_signal) {
-    set_update(*record, command);
+    set_update(*record, WordUpdate::from(command));
   }
   end_command(*record, command);
   if ((command.flags & device::kPayloadInSlot) != 0) {
-    std::memcpy(parcels_.payload(), queued.payload.data(), command.bytes);
-  } else if (command.bytes > 0) {
-    parcels_.copy_in(command.source, command.bytes);
+    std::memcpy(parcels_.payload(), queued.payload.data(), put.bytes);
+  } else if (put.bytes > 0) {
+    parcels_.copy_in(put.source_address, put.bytes);
   }
   return true;
 }
 
 bool CommandPacker::pack_put(QueuedCommand& queued) {
   const Command& command = queued.command;
-  while (queued.packed_bytes < command.bytes) {
-    const std::size_t bytes = parcels_.chunk_bytes(command.bytes - queued.packed_bytes);
+  const PutCommand put = PutCommand::from(command);
+  while (queued.packed_bytes < put.bytes) {
+    const std::size_t bytes = parcels_.chunk_bytes(put.bytes - queued.packed_bytes);
     Record* record = append_for(queued, RecordKind::BulkPut, bytes);
     if (record == nullptr) {
       return false;
     }
-    record->dest = command.dest + queued.packed_bytes;
-    parcels_.copy_in(command.source + queued.packed_bytes, bytes);
+    PutRecord{.dest_offset = put.dest_offset + queued.packed_bytes}.write_to(*record);
+    parcels_.copy_in(put.source_address + queued.packed_bytes, bytes);
     queued.packed_bytes += bytes;
-    if (queued.packed_bytes == command.bytes && command.kind == CommandKind::Put) {
+    if (queued.packed_bytes == put.bytes && command.kind == CommandKind::Put) {
       end_command(*record, command);
     }
   }
@@ -110,7 +108,7 @@ bool CommandPacker::pack_put(QueuedCommand& queued) {
   if (record == nullptr) {
     return false;
   }
-  set_update(*record, command);
+  set_update(*record, WordUpdate::from(command));
   end_command(*record, command);
   return true;
 }
@@ -129,22 +127,23 @@ Packed CommandPacker::pack_direct(QueuedCommand& queued) {
 Packed CommandPacker::pack_direct_put(QueuedCommand& queued) {
   const Command& command = queued.command;
   if (queued.packed_bytes == 0) {
-    const GpuDirectTransfers::Range range{command.dest, command.source, command.bytes};
+    const PutCommand put = PutCommand::from(command);
+    const GpuDirectTransfers::Range range{put.dest_offset, put.source_address, put.bytes};
     const Status status = gpu_direct_.post_put({&range, 1});
     if (status != Status::Ok) {
       return status == Status::Again ? Packed::Part : Packed::Failed;
     }
-    queued.packed_bytes = command.bytes;
+    queued.packed_bytes = put.bytes;
   }
   Record* record = append_for(queued, RecordKind::DirectPut, 0);
   if (record == nullptr) {
     return Packed::Part;
   }
   if (command.kind == CommandKind::PutSignal) {
-    set_update(*record, command);
+    set_update(*record, WordUpdate::from(command));
     record->flags |= kUpdates;
   }
-  record->dest = gpu_direct_.posted() - 1;
+  DirectPutRecord{.put_number = gpu_direct_.posted() - 1}.write_to(*record);
   end_command(*record, command);
   return Packed::All;
 }
@@ -167,7 +166,7 @@ bool CommandPacker::pack_atomic(const QueuedCommand& queued) {
   if (record == nullptr) {
     return false;
   }
-  set_update(*record, queued.command);
+  set_update(*record, WordUpdate::from(queued.command));
   if (fetches) {
     record->flags |= kFetches;
     record->request = requests_.take(queued.command, queued.origin);
@@ -185,9 +184,10 @@ bool CommandPacker::pack_get(const QueuedCommand& queued) {
   if (record == nullptr) {
     return false;
   }
-  record->dest = queued.command.source;
-  record->bytes = queued.command.bytes;
-  record->operand = queued.command.dest;
+  const GetCommand get = GetCommand::from(queued.command);
+  GetRecord{
+      .source_offset = get.source_offset, .requester_address = get.dest_address, .bytes = get.bytes}
+      .write_to(*record);
   record->request = requests_.take(queued.command, queued.origin);
   return true;
 }
@@ -200,23 +200,23 @@ bool CommandPacker::pack(QueuedAnswer& answer) {
       return false;
     }
     record->request = asked.request;
-    record->operand = asked.operand;
+    FetchReplyRecord::from(asked).write_to(*record);
     return true;
   }
-  const RecordKind kind = is_small(asked.bytes) ? RecordKind::GetReply : RecordKind::GetReplyBulk;
+  const GetRecord get = GetRecord::from(asked);
+  const RecordKind kind = is_small(get.bytes) ? RecordKind::GetReply : RecordKind::GetReplyBulk;
   do {
-    const std::size_t bytes = parcels_.chunk_bytes(asked.bytes - answer.packed_bytes);
+    const std::size_t bytes = parcels_.chunk_bytes(get.bytes - answer.packed_bytes);
     Record* record = parcels_.append(kind, bytes);
     if (record == nullptr) {
       return false;
     }
     record->request = asked.request;
-    record->dest = asked.operand + answer.packed_bytes;
-    parcels_.copy_in(
-        reinterpret_cast<std::uint64_t>(context_.heap.base) + asked.dest + answer.packed_bytes,
-        bytes);
+    GetReplyRecord{.requester_address = get.requester_address + answer.packed_bytes}.write_to(
+        *record);
+    parcels_.copy_in(context_.heap_address() + get.source_offset + answer.packed_bytes, bytes);
     answer.packed_bytes += bytes;
-  } while (answer.packed_bytes < asked.bytes);
+  } while (answer.packed_bytes < get.bytes);
   return true;
 }
 

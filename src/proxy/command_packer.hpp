@@ -36,7 +36,7 @@ struct QueuedCommand {
 };
 
 struct QueuedAnswer {
-  Record asked;                    // by the peer: a Get or, with `operand` the value, a fetch
+  Record asked;                    // a Get, as the peer asks it, or a FetchReply as it goes back
   std::uint64_t packed_bytes = 0;  // of a get
 };
 
@@ -46,8 +46,6 @@ enum class Packed : std::uint8_t {
   Failed,  // the transport could not post it: the peer is lost
 };
 
-// The update of a command that has one.
-void set_update(Record& record, const device::Command& command);
 // The last record of a command.
 void end_command(Record& record, const device::Command& command);
 

@@ -1,6 +1,5 @@
 #include "src/proxy/engine.hpp"
 
-#include <array>
 #include <bit>
 #include <string>
 #include <utility>
@@ -18,6 +17,10 @@ namespace weft::proxy {
 using device::AtomicOp;
 using device::Command;
 using device::CommandKind;
+using device::GetCommand;
+using device::PutCommand;
+using device::PutListCommand;
+using device::WordUpdate;
 using transport::AtomicCode;
 
 static_assert(static_cast<int>(AtomicOp::Set) == static_cast<int>(AtomicCode::Set) &&
@@ -32,7 +35,27 @@ static_assert(static_cast<int>(AtomicOp::Set) == static_cast<int>(AtomicCode::Se
 namespace {
 
 bool has_update(const Command& command) {
-  return command.kind == CommandKind::PutList && (command.flags & device::kSignalAfter) != 0;
+  return command.kind == CommandKind::PutSignal || command.kind == CommandKind::Signal ||
+         command.kind == CommandKind::Atomic ||
+         (command.kind == CommandKind::PutList && (command.flags & device::kSignalAfter) != 0);
+}
+
+// The memory that a command names.
+std::string describe_memory(const Command& command) {
+  std::string text;
+  if (command.kind == CommandKind::Put || command.kind == CommandKind::PutSignal) {
+    const PutCommand put = PutCommand::from(command);
+    text = fmt::format(", {} bytes to offset {:#x} from address {:#x}", put.bytes, put.dest_offset,
+                       put.source_address);
+  } else if (command.kind == CommandKind::Get) {
+    const GetCommand get = GetCommand::from(command);
+    text = fmt::format(", {} bytes from offset {:#x} to address {:#x}", get.bytes,
+                       get.source_offset, get.dest_address);
+  }
+  if (has_update(command)) {
+    text += fmt::format(", the word at offset {:#x}", WordUpdate::from(command).word_offset);
+  }
+  return text;
 }
 
 std::string describe_entry(std::uint32_t number, const Command& command, const std::byte* payload) {
@@ -245,13 +268,13 @@ bool Engine::take(std::uint32_t ring, const Command& command) {
 // The GPU read the positions before it claimed this command's own, so rings never await each other
 // in a circle.
 bool Engine::has_taken_awaited(const Command& command) const {
-  const std::array<std::uint64_t, device::kAwaitedRings> positions{
-      command.dest, command.source, command.word, command.operand, command.compare};
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    const std::uint64_t ring = command.bytes + i;
-    if (positions[i] != 0 && ring < rings_.size() && rings_[ring].position() < positions[i]) {
+  const device::AwaitCommand await = device::AwaitCommand::from(command);
+  std::uint64_t ring = await.first_ring;
+  for (const std::uint64_t position : await.ring_positions) {
+    if (position != 0 && ring < rings_.size() && rings_[ring].position() < position) {
       return false;
     }
+    ++ring;
   }
   return true;
 }
@@ -262,14 +285,14 @@ void Engine::refuse(const Command& command, const std::byte* payload) {
   const auto entry =
       command.kind == CommandKind::PutList ? first_bad_entry(command, payload) : std::nullopt;
   if (is_first && entry) {
-    log::error("the GPU asked for a list of {} segments for PE {}, of which {}", command.dest,
-               command.pe, describe_entry(*entry, command, payload));
+    log::error("the GPU asked for a list of {} segments for PE {}, of which {}",
+               PutListCommand::from(command).entry_count, command.pe,
+               describe_entry(*entry, command, payload));
   } else if (is_first) {
     log::error(
-        "the GPU asked for a command of kind {} with PE {}, {} bytes, dest {:#x}, source {:#x}, "
-        "word {:#x}: not a PE or not memory that is reached by command",
-        static_cast<int>(command.kind), command.pe, command.bytes, command.dest, command.source,
-        command.word);
+        "the GPU asked for a command of kind {} with PE {}{}: not a PE or not memory that is "
+        "reached by command",
+        static_cast<int>(command.kind), command.pe, describe_memory(command));
   }
   on_failed_(Pe(command.pe), command.kind, Status::InvalidArgument);
 }
@@ -278,7 +301,8 @@ void Engine::refuse(const Command& command, const std::byte* payload) {
 std::optional<std::uint32_t> Engine::first_bad_entry(const Command& command,
                                                      const std::byte* payload) const {
   ListReader list(command, payload);
-  for (std::uint32_t i = 0; i < command.dest; ++i) {
+  const std::uint64_t count = PutListCommand::from(command).entry_count;
+  for (std::uint32_t i = 0; i < count; ++i) {
     if (!list.next() || !context_.is_in_heap(list.entry().dest, list.entry().bytes)) {
       return i;
     }
@@ -293,27 +317,30 @@ bool Engine::is_valid(const Command& command, const std::byte* payload) const {
       outgoing_[command.pe] == nullptr) {
     return false;
   }
-  const bool has_word = command.kind == CommandKind::PutSignal || has_update(command) ||
-                        command.kind == CommandKind::Signal || command.kind == CommandKind::Atomic;
-  if (has_word && (!context_.is_in_heap(command.word, command.element_bytes) ||
-                   command.word % command.element_bytes != 0)) {
+  const WordUpdate update = WordUpdate::from(command);
+  if (has_update(command) && (!context_.is_in_heap(update.word_offset, update.element_bytes) ||
+                              update.word_offset % update.element_bytes != 0)) {
     return false;
   }
-  if ((command.flags & device::kPayloadInSlot) != 0 && command.bytes > device::kPayloadBytes) {
+  if (device::payload_bytes(command) > device::kPayloadBytes) {
     return false;
   }
   switch (command.kind) {
     case CommandKind::Put:
-    case CommandKind::PutSignal:
-      return context_.is_in_heap(command.dest, command.bytes);
+    case CommandKind::PutSignal: {
+      const PutCommand put = PutCommand::from(command);
+      return context_.is_in_heap(put.dest_offset, put.bytes);
+    }
     case CommandKind::PutList:
-      return (command.flags & device::kPayloadInSlot) != 0 &&
-             command.bytes == device::kPayloadBytes && !first_bad_entry(command, payload);
-    case CommandKind::Get:
-      return context_.is_in_heap(command.source, command.bytes);
+      return device::payload_bytes(command) == device::kPayloadBytes &&
+             !first_bad_entry(command, payload);
+    case CommandKind::Get: {
+      const GetCommand get = GetCommand::from(command);
+      return context_.is_in_heap(get.source_offset, get.bytes);
+    }
     case CommandKind::Signal:
     case CommandKind::Atomic:
-      return command.op <= AtomicOp::Fetch;
+      return update.op <= AtomicOp::Fetch;
     case CommandKind::Nop:
     case CommandKind::Fence:
     case CommandKind::Await:

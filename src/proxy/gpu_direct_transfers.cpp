@@ -10,6 +10,8 @@ namespace weft::proxy {
 
 using device::Command;
 using device::CommandKind;
+using device::GetCommand;
+using device::PutCommand;
 using transport::OperationCounter;
 
 GpuDirectTransfers::GpuDirectTransfers(EngineContext& context, Pe peer)
@@ -38,10 +40,14 @@ OperationCounter& GpuDirectTransfers::get_counter(std::size_t slot) const {
 bool GpuDirectTransfers::takes(const Command& command) const {
   switch (command.kind) {
     case CommandKind::Put:
-    case CommandKind::PutSignal:
-      return takes_put(command.dest, command.source, command.bytes);
-    case CommandKind::Get:
-      return takes_put(command.source, command.dest, command.bytes);
+    case CommandKind::PutSignal: {
+      const PutCommand put = PutCommand::from(command);
+      return takes({put.dest_offset, put.source_address, put.bytes});
+    }
+    case CommandKind::Get: {
+      const GetCommand get = GetCommand::from(command);
+      return takes({get.source_offset, get.dest_address, get.bytes});
+    }
     case CommandKind::PutList:
     case CommandKind::Nop:
     case CommandKind::Signal:
@@ -53,11 +59,10 @@ bool GpuDirectTransfers::takes(const Command& command) const {
   return false;
 }
 
-bool GpuDirectTransfers::takes_put(std::uint64_t dest,
-                                   std::uint64_t source,
-                                   std::uint64_t bytes) const {
-  return !counters_->empty() && bytes >= context_.direct_bytes_min &&
-         context_.is_registered(source, bytes) && context_.on_rails(dest, bytes);
+bool GpuDirectTransfers::takes(const Range& range) const {
+  return !counters_->empty() && range.bytes >= context_.direct_bytes_min &&
+         context_.is_registered(range.local_address, range.bytes) &&
+         context_.on_rails(range.peer_offset, range.bytes);
 }
 
 Status GpuDirectTransfers::post_put(std::span<const Range> ranges) {
@@ -67,12 +72,12 @@ Status GpuDirectTransfers::post_put(std::span<const Range> ranges) {
   std::array<transport::GatherSegment, device::kListEntriesMax> segments;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const auto remote = context_.on_rails(ranges[i].dest, ranges[i].bytes);
+    const auto remote = context_.on_rails(ranges[i].peer_offset, ranges[i].bytes);
     if (!remote) {
       return Status::InvalidArgument;  // freed since `takes`
     }
     segments[i] = {.remote = *remote,
-                   .local = reinterpret_cast<void*>(ranges[i].source),
+                   .local = reinterpret_cast<void*>(ranges[i].local_address),
                    .bytes = ranges[i].bytes};
     bytes += ranges[i].bytes;
   }
@@ -117,17 +122,19 @@ Status GpuDirectTransfers::post_get(const Command& command, const Get& get) {
     return Status::Again;
   }
   const auto slot = static_cast<std::size_t>(std::ranges::find(has_get_, false) - has_get_.begin());
-  const auto remote = context_.on_rails(command.source, command.bytes);
+  const GetCommand wanted = GetCommand::from(command);
+  const auto remote = context_.on_rails(wanted.source_offset, wanted.bytes);
   if (!remote) {
     return Status::InvalidArgument;
   }
-  const Status status = context_.transport.post({.kind = transport::OperationKind::Get,
-                                                 .on_device = true,
-                                                 .peer = peer_,
-                                                 .remote = *remote,
-                                                 .local = reinterpret_cast<void*>(command.dest),
-                                                 .bytes = command.bytes,
-                                                 .counter = &get_counter(slot)});
+  const Status status =
+      context_.transport.post({.kind = transport::OperationKind::Get,
+                               .on_device = true,
+                               .peer = peer_,
+                               .remote = *remote,
+                               .local = reinterpret_cast<void*>(wanted.dest_address),
+                               .bytes = wanted.bytes,
+                               .counter = &get_counter(slot)});
   if (status == Status::Ok) {
     gets_[slot] = get;
     has_get_[slot] = true;

@@ -40,15 +40,15 @@ class GpuDirectTransfers {
   // and each window is a region of the rails.
   [[nodiscard]] bool takes(const device::Command& command) const;
 
-  // The same of a put.
-  [[nodiscard]] bool takes_put(std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) const;
-
-  // One range of a put, from GPU memory to an offset in the peer's device heap.
+  // A range of this PE's GPU memory, and where it is in the peer's device heap.
   struct Range {
-    std::uint64_t dest;
-    std::uint64_t source;
+    std::uint64_t peer_offset;
+    std::uint64_t local_address;
     std::uint64_t bytes;
   };
+
+  // The same of one range.
+  [[nodiscard]] bool takes(const Range& range) const;
 
   // Whether a put may have several ranges.
   [[nodiscard]] bool gathers() const { return context_.transport.gathers(); }

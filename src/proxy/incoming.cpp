@@ -9,15 +9,18 @@ using device::CommandKind;
 
 namespace {
 
-// Converts a record to a command for the GPU: offsets become local addresses.
+// Converts a small record to a command for the GPU: offsets become local addresses.
 Command command_of(const Record& record, std::uint64_t heap) {
   Command command;
-  command.element_bytes = record.element_bytes;
-  command.op = record.op;
-  command.bytes = record.payload_bytes;
-  command.operand = record.operand;
-  command.compare = record.compare;
-  command.word = heap + record.word;
+  if (record.kind != RecordKind::SmallPut && record.kind != RecordKind::GetReply) {
+    const device::WordUpdate update = update_of(record);
+    device::InboxUpdate{.word_address = heap + update.word_offset,
+                        .operand = update.operand,
+                        .compare = update.compare,
+                        .op = update.op,
+                        .element_bytes = update.element_bytes}
+        .write_to(command);
+  }
   // Threads that apply several commands at once start a new group with it.
   const std::uint8_t fence = (record.flags & kFenced) != 0 ? device::kFenceBefore : 0;
   if (record.kind == RecordKind::Atomic || record.kind == RecordKind::DirectPut) {
@@ -27,7 +30,11 @@ Command command_of(const Record& record, std::uint64_t heap) {
   }
   command.flags = fence | device::kPayloadInSlot;
   command.kind = record.kind == RecordKind::PutSignal ? CommandKind::PutSignal : CommandKind::Put;
-  command.dest = record.kind == RecordKind::GetReply ? record.dest : heap + record.dest;
+  device::InboxPut{.dest_address = record.kind == RecordKind::GetReply
+                                       ? GetReplyRecord::from(record).requester_address
+                                       : heap + PutRecord::from(record).dest_offset,
+                   .bytes = record.payload_bytes}
+      .write_to(command);
   return command;
 }
 
@@ -160,9 +167,11 @@ bool Incoming::handle_bulk(const Record& record, const std::byte* payload) {
       (context_.inbox.applied() < fence_inbox_ || !has_direct_puts(fence_direct_puts_))) {
     return false;
   }
-  std::byte* base = is_reply ? nullptr : context_.heap.base;
-  void* dest = reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(base) + record.dest);
-  now_.ticket = context_.copier.copy(CopyDirection::ToGpu, dest, payload, record.payload_bytes);
+  const std::uint64_t dest_address =
+      is_reply ? GetReplyRecord::from(record).requester_address
+               : context_.heap_address() + PutRecord::from(record).dest_offset;
+  now_.ticket = context_.copier.copy(CopyDirection::ToGpu, reinterpret_cast<void*>(dest_address),
+                                     payload, record.payload_bytes);
   return true;
 }
 
@@ -177,15 +186,15 @@ bool Incoming::handle_small(const Record& record, const std::byte* payload) {
     outgoing_.blame("more fetching atomics than a PE may have outstanding");
     return true;
   }
-  context_.inbox.push(command_of(record, reinterpret_cast<std::uint64_t>(context_.heap.base)),
-                      {payload, record.payload_bytes}, {.peer = peer_, .request = record.request});
+  context_.inbox.push(command_of(record, context_.heap_address()), {payload, record.payload_bytes},
+                      {.peer = peer_, .request = record.request});
   now_.inbox = context_.inbox.head();
   return true;
 }
 
 // The data arrives on its own. Its signal waits for it, as every small operation does.
 bool Incoming::handle_direct_put(const Record& record) {
-  now_.direct_puts = record.dest + 1;
+  now_.direct_puts = DirectPutRecord::from(record).put_number + 1;
   return (record.flags & kUpdates) == 0 || handle_small(record, nullptr);
 }
 
@@ -209,11 +218,21 @@ bool Incoming::has_direct_puts(std::uint64_t below) {
   return direct_puts_ >= below;
 }
 
+bool Incoming::is_put_sane(const Record& record) const {
+  return context_.is_in_heap(PutRecord::from(record).dest_offset, record.payload_bytes);
+}
+
+// The next put, or the last one again.
+bool Incoming::is_put_number_sane(std::uint64_t put_number) const {
+  return put_number == now_.direct_puts || put_number + 1 == now_.direct_puts;
+}
+
 bool Incoming::is_update_sane(const Record& record) const {
-  return record.op <= device::AtomicOp::Fetch &&
-         (record.element_bytes == 4 || record.element_bytes == 8) &&
-         record.word % record.element_bytes == 0 &&
-         context_.is_in_heap(record.word, record.element_bytes);
+  const device::WordUpdate update = update_of(record);
+  return update.op <= device::AtomicOp::Fetch &&
+         (update.element_bytes == 4 || update.element_bytes == 8) &&
+         update.word_offset % update.element_bytes == 0 &&
+         context_.is_in_heap(update.word_offset, update.element_bytes);
 }
 
 // A small record fits into a slot of the inbox.
@@ -221,20 +240,21 @@ bool Incoming::is_sane(const Record& record) const {
   const bool is_small = record.payload_bytes <= device::kPayloadBytes;
   switch (record.kind) {
     case RecordKind::SmallPut:
-      return is_small && context_.is_in_heap(record.dest, record.payload_bytes);
+      return is_small && is_put_sane(record);
     case RecordKind::BulkPut:
-      return context_.is_in_heap(record.dest, record.payload_bytes);
+      return is_put_sane(record);
     case RecordKind::PutSignal:
-      return is_small && context_.is_in_heap(record.dest, record.payload_bytes) &&
-             is_update_sane(record);
+      return is_small && is_put_sane(record) && is_update_sane(record);
     case RecordKind::Atomic:
       return record.payload_bytes == 0 && is_update_sane(record);
     case RecordKind::DirectPut:  // the rails have checked what it wrote
       return record.payload_bytes == 0 && (record.flags & kFetches) == 0 &&
-             (record.dest == now_.direct_puts || record.dest + 1 == now_.direct_puts) &&
+             is_put_number_sane(DirectPutRecord::from(record).put_number) &&
              ((record.flags & kUpdates) == 0 || is_update_sane(record));
-    case RecordKind::Get:
-      return record.payload_bytes == 0 && context_.is_in_heap(record.dest, record.bytes);
+    case RecordKind::Get: {
+      const GetRecord get = GetRecord::from(record);
+      return record.payload_bytes == 0 && context_.is_in_heap(get.source_offset, get.bytes);
+    }
     case RecordKind::GetReply:
       return is_small;
     case RecordKind::GetReplyBulk:

@@ -67,6 +67,8 @@ class Incoming {
   [[nodiscard]] bool handle_small(const Record& record, const std::byte* payload);
   [[nodiscard]] bool handle_direct_put(const Record& record);
   [[nodiscard]] bool has_direct_puts(std::uint64_t below);
+  [[nodiscard]] bool is_put_sane(const Record& record) const;
+  [[nodiscard]] bool is_put_number_sane(std::uint64_t put_number) const;
   [[nodiscard]] bool is_update_sane(const Record& record) const;
   [[nodiscard]] bool is_sane(const Record& record) const;
 

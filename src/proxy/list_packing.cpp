@@ -63,7 +63,7 @@ Status CommandPacker::post_list(QueuedCommand& queued) {
   const std::size_t most = gpu_direct_.gathers() ? ranges.size() : 1;
   while (list.next() && count < most) {
     const auto& [dest, source, bytes] = list.entry();
-    if (!list.is_carried() && gpu_direct_.takes_put(dest, source, bytes)) {
+    if (!list.is_carried() && gpu_direct_.takes({dest, source, bytes})) {
       direct |= 1U << list.number();
       ranges[count++] = {dest, source, bytes};
     }
@@ -92,7 +92,7 @@ bool CommandPacker::pack_entry(QueuedCommand& queued, const ListReader& list, bo
       return false;
     }
     queued.list.has_records = true;
-    record->dest = dest + queued.packed_bytes;
+    PutRecord{.dest_offset = dest + queued.packed_bytes}.write_to(*record);
     if (list.is_carried()) {
       std::memcpy(parcels_.payload(), list.data(), part);
     } else {
@@ -120,11 +120,11 @@ bool CommandPacker::end_list(QueuedCommand& queued) {
     return false;
   }
   if (updates) {
-    set_update(*record, queued.command);
+    set_update(*record, device::WordUpdate::from(queued.command));
   }
   if (is_direct) {
     record->flags |= updates ? kUpdates : 0;
-    record->dest = gpu_direct_.posted() - 1;
+    DirectPutRecord{.put_number = gpu_direct_.posted() - 1}.write_to(*record);
   }
   end_command(*record, queued.command);
   return true;

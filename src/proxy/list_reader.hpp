@@ -4,6 +4,7 @@
 // Threads: only the proxy's.
 #pragma once
 
+#include <weft/device/command_views.hpp>
 #include <weft/device/list.hpp>
 
 #include <cstddef>
@@ -16,7 +17,7 @@ class ListReader {
  public:
   // `payload` is the command's, of kPayloadBytes, and outlives this.
   ListReader(const device::Command& command, const std::byte* payload)
-      : count_(command.dest), payload_(payload) {}
+      : count_(device::PutListCommand::from(command).entry_count), payload_(payload) {}
 
   // Goes to the next entry, the first one at first. False: there is none.
   [[nodiscard]] bool next() {

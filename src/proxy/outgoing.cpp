@@ -63,7 +63,7 @@ void Outgoing::enqueue(const Command& command,
     fence_next_ = false;
   }
   if ((command.flags & device::kPayloadInSlot) != 0) {
-    std::copy_n(payload, command.bytes, queued.payload.begin());
+    std::copy_n(payload, device::payload_bytes(command), queued.payload.begin());
   }
 }
 
@@ -84,9 +84,9 @@ void Outgoing::answer_get(const Record& get) {
 
 void Outgoing::answer_fetch(std::uint32_t request, std::uint64_t value) {
   if (!lost_) {
-    answers_.push() = {
-        .asked = {.kind = RecordKind::FetchReply, .operand = value, .request = request},
-        .packed_bytes = 0};
+    Record reply{.kind = RecordKind::FetchReply, .request = request};
+    FetchReplyRecord{.old_value = value}.write_to(reply);
+    answers_.push() = {.asked = reply, .packed_bytes = 0};
     context_.with_work.add(peer_);
   }
 }
@@ -100,8 +100,10 @@ bool Outgoing::on_answer(const Record& reply) {
     request->bytes_left -= reply.payload_bytes;
     return true;
   }
+  const std::uint64_t value =
+      reply.kind == RecordKind::FetchReply ? FetchReplyRecord::from(reply).old_value : 0;
   if (!context_.rings[request->origin.ring].finish(request->origin.position, request->answers,
-                                                   reply.operand)) {
+                                                   value)) {
     return false;
   }
   requests_.end(*request);
@@ -146,7 +148,8 @@ bool Outgoing::finish_parcel() {
   }
   while (finish_offset_ < view.header().bytes) {
     const Record& record = view.record(finish_offset_);
-    if (record.kind == RecordKind::DirectPut && !gpu_direct_.finish_put(record.dest, lost_)) {
+    if (record.kind == RecordKind::DirectPut &&
+        !gpu_direct_.finish_put(DirectPutRecord::from(record).put_number, lost_)) {
       return false;  // its source may not be reused yet
     }
     if ((record.flags & kLastOfCommand) != 0 &&

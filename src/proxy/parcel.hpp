@@ -8,8 +8,9 @@
 // only after a fence.
 #pragma once
 
-#include <weft/device/command.hpp>
+#include <weft/device/command_views.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,17 +18,17 @@
 
 namespace weft::proxy {
 
+// With the views that name each kind's fields.
 enum class RecordKind : std::uint8_t {
-  SmallPut,      // payload to `dest`, through the inbox
-  PutSignal,     // small payload to `dest`, then the atomic on `word`; one inbox command
-  Atomic,        // also a signal; with kFetches a FetchReply returns its old value
-  BulkPut,       // payload to `dest`, by the copier
-  Get,           // requests `bytes` from offset `dest`; they return in GetReply records
-  GetReply,      // payload to the requester's own address `dest`
+  SmallPut,      // PutRecord: payload, through the inbox
+  PutSignal,     // PutRecord, update: small payload, then the atomic; one inbox command
+  Atomic,        // update: also a signal; with kFetches a FetchReply returns the old value
+  BulkPut,       // PutRecord: payload, by the copier
+  Get,           // GetRecord: a request; the data returns in GetReply records
+  GetReply,      // GetReplyRecord: payload
   GetReplyBulk,  // the same, by the copier
-  FetchReply,    // `operand` is the old value
-  // The NICs have taken the data to the GPU: number `dest` of this sender's; with kUpdates then the
-  // atomic on `word`.
+  FetchReply,    // FetchReplyRecord
+  // DirectPutRecord: the NICs have taken the data to the GPU; with kUpdates then an update.
   DirectPut,
 };
 
@@ -57,17 +58,88 @@ struct Record {
   std::uint8_t element_bytes = 8;
   std::uint8_t flags = 0;
   std::uint32_t payload_bytes = 0;
-  std::uint64_t dest = 0;
-  std::uint64_t word = 0;     // offset of the word
-  std::uint64_t operand = 0;  // Get: the requester's address
-  std::uint64_t compare = 0;
-  std::uint64_t bytes = 0;    // Get
-  std::uint32_t ring = 0;     // of the command that this is part of, at its own PE
+  std::array<std::uint64_t, 5> words{};  // accessed by the views below alone
+  std::uint32_t ring = 0;                // of the command that this is part of, at its own PE
   std::uint32_t request = 0;  // Get, fetches and their replies: the requester's request token
   std::uint64_t position = 0;
 };
 
 static_assert(sizeof(Record) == 64 && std::is_trivially_copyable_v<Record>);
+
+// ---- Views: the fields of a record of one kind. `write_to` leaves the others as they are. Offsets
+// are in the device heap of the PE that receives the record.
+
+struct PutRecord {
+  std::uint64_t dest_offset = 0;
+
+  static constexpr PutRecord from(const Record& record) { return {.dest_offset = record.words[0]}; }
+
+  constexpr void write_to(Record& record) const { record.words[0] = dest_offset; }
+};
+
+struct GetRecord {
+  std::uint64_t source_offset = 0;
+  std::uint64_t requester_address = 0;
+  std::uint64_t bytes = 0;
+
+  static constexpr GetRecord from(const Record& record) {
+    return {.source_offset = record.words[0],
+            .requester_address = record.words[2],
+            .bytes = record.words[4]};
+  }
+
+  constexpr void write_to(Record& record) const {
+    record.words[0] = source_offset;
+    record.words[2] = requester_address;
+    record.words[4] = bytes;
+  }
+};
+
+struct GetReplyRecord {
+  std::uint64_t requester_address = 0;
+
+  static constexpr GetReplyRecord from(const Record& record) {
+    return {.requester_address = record.words[0]};
+  }
+
+  constexpr void write_to(Record& record) const { record.words[0] = requester_address; }
+};
+
+struct FetchReplyRecord {
+  std::uint64_t old_value = 0;
+
+  static constexpr FetchReplyRecord from(const Record& record) {
+    return {.old_value = record.words[2]};
+  }
+
+  constexpr void write_to(Record& record) const { record.words[2] = old_value; }
+};
+
+struct DirectPutRecord {
+  std::uint64_t put_number = 0;  // GpuDirectTransfers counts a sender's puts to a PE
+
+  static constexpr DirectPutRecord from(const Record& record) {
+    return {.put_number = record.words[0]};
+  }
+
+  constexpr void write_to(Record& record) const { record.words[0] = put_number; }
+};
+
+constexpr device::WordUpdate update_of(const Record& record) {
+  return {.word_offset = record.words[1],
+          .operand = record.words[2],
+          .compare = record.words[3],
+          .op = record.op,
+          .element_bytes = record.element_bytes};
+}
+
+constexpr void set_update(Record& record, const device::WordUpdate& update) {
+  record.words[1] = update.word_offset;
+  record.words[2] = update.operand;
+  record.words[3] = update.compare;
+  record.op = update.op;
+  record.element_bytes = update.element_bytes;
+}
 
 struct ParcelHeader {
   std::uint64_t sequence = 0;

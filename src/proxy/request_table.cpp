@@ -11,13 +11,14 @@ RequestTable::RequestTable(std::uint32_t count) : requests_(count) {
 }
 
 std::uint32_t RequestTable::take(const device::Command& command, const CommandOrigin& origin) {
-  const std::uint64_t bytes = command.kind == CommandKind::Get ? command.bytes : 0;
+  const device::GetCommand get =
+      command.kind == CommandKind::Get ? device::GetCommand::from(command) : device::GetCommand{};
   const std::uint32_t index = free_.back();
   free_.pop_back();
   requests_[index] = {.origin = origin,
-                      .dest = command.dest,
-                      .bytes = bytes,
-                      .bytes_left = bytes,
+                      .dest_address = get.dest_address,
+                      .bytes = get.bytes,
+                      .bytes_left = get.bytes,
                       .use = (requests_[index].use + 1) % (UINT32_MAX / kRequestsMax),
                       .kind = command.kind,
                       .answers = (command.flags & device::kReplyWanted) != 0};
@@ -46,7 +47,8 @@ bool RequestTable::is_awaited(const Record& reply) {
   if (reply.kind == RecordKind::FetchReply) {
     return request->kind == CommandKind::Atomic;
   }
-  const std::uint64_t offset = reply.dest - request->dest;
+  const std::uint64_t offset =
+      GetReplyRecord::from(reply).requester_address - request->dest_address;
   return request->kind == CommandKind::Get && offset <= request->bytes &&
          reply.payload_bytes <= request->bytes - offset;
 }

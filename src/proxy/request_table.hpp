@@ -16,7 +16,7 @@ namespace weft::proxy {
 
 struct Request {
   CommandOrigin origin;
-  std::uint64_t dest = 0;  // Get: our own address, followed by the size
+  std::uint64_t dest_address = 0;  // of a Get, as the size; else 0
   std::uint64_t bytes = 0;
   std::uint64_t bytes_left = 0;
   std::uint32_t use = 0;  // how often the entry has been used: part of the token

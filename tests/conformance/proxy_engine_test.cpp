@@ -602,10 +602,8 @@ TEST_P(ProxyEngine, AFenceIsTakenAfterWhatOtherRingsHadClaimedBefore) {
   }
   device::Command put;
   put.kind = device::CommandKind::Atomic;
-  put.op = device::AtomicOp::Set;
   put.pe = 1;
-  put.word = 64;
-  put.operand = 7;
+  device::WordUpdate{.word_offset = 64, .operand = 7}.write_to(put);
   late.publish(position, put);
   receiver.wait_until_at_least(pes[1].word(128), 1);
   EXPECT_EQ(proxy::HostMemory::load_far(pes[1].word(64)), 7U);

@@ -44,11 +44,9 @@ class ProxyFairness : public ::testing::Test {
 
   // Small puts, until the ring is full.
   void flood(std::uint32_t from, std::uint32_t ring, std::uint32_t to) {
-    while (post(from, ring, to,
-                {.kind = device::CommandKind::Put,
-                 .flags = device::kPayloadInSlot,
-                 .bytes = 8,
-                 .dest = 64 * (ring + 1)})) {
+    device::Command put{.kind = device::CommandKind::Put, .flags = device::kPayloadInSlot};
+    device::PutCommand{.dest_offset = 64 * (ring + 1), .bytes = 8}.write_to(put);
+    while (post(from, ring, to, put)) {
     }
   }
 
@@ -136,9 +134,9 @@ TEST_F(ProxyFairness, RingsThatGoOnUntilALaterOneWasServedDoNotGoOnForEver) {
   for (std::uint32_t ring = 0; ring < kAwaited; ++ring) {
     flood(0, ring, 1);
   }
-  ASSERT_TRUE(post(
-      0, kAwaited, 1,
-      {.kind = device::CommandKind::Signal, .op = device::AtomicOp::Add, .word = 8, .operand = 1}));
+  device::Command signal{.kind = device::CommandKind::Signal};
+  device::WordUpdate{.word_offset = 8, .operand = 1, .op = device::AtomicOp::Add}.write_to(signal);
+  ASSERT_TRUE(post(0, kAwaited, 1, signal));
   int passes = 0;
   for (; *pe(1).word(8) == 0 && passes < 2000; ++passes) {
     for (std::uint32_t ring = 0; ring < kAwaited; ++ring) {
@@ -206,13 +204,13 @@ TEST_F(ProxyFairness, AProxyOfALargeJobQueuesFewerCommandsForEachPeer) {
                         .inbox = inbox.view(),
                         .rings = {ring.view()}});
   device::RingProducer<proxy::HostMemory> producer(ring.view());
+  device::Command put{.kind = device::CommandKind::Put, .pe = 1};
+  device::PutCommand{.dest_offset = 0,
+                     .source_address = reinterpret_cast<std::uint64_t>(pe(0).heap.data()),
+                     .bytes = layout.slot_bytes()}
+      .write_to(put);
   for (std::uint64_t i = 0; i < 1000; ++i) {  // none leaves, as the GPU copies nothing
-    producer.publish(producer.claim(),
-                     {.kind = device::CommandKind::Put,
-                      .pe = 1,
-                      .bytes = layout.slot_bytes(),
-                      .dest = 0,
-                      .source = reinterpret_cast<std::uint64_t>(pe(0).heap.data())});
+    producer.publish(producer.claim(), put);
   }
   for (int i = 0; i < 100; ++i) {
     engine.poll();

@@ -81,14 +81,17 @@ class ProxyGpuDirect : public ::testing::Test {
     return at(0).thread().put(heap(0) + dest, source, kBulk, Pe(1));
   }
 
-  device::Command get_command(std::byte* dest) {
+  static device::Command get_command(std::byte* dest,
+                                     std::uint64_t source_offset = kSource,
+                                     std::uint64_t bytes = kBulk) {
     device::Command get;
     get.kind = device::CommandKind::Get;
     get.flags = device::kReplyWanted;
     get.pe = 1;
-    get.bytes = kBulk;
-    get.dest = reinterpret_cast<std::uint64_t>(dest);
-    get.source = kSource;
+    device::GetCommand{.dest_address = reinterpret_cast<std::uint64_t>(dest),
+                       .source_offset = source_offset,
+                       .bytes = bytes}
+        .write_to(get);
     return get;
   }
 
@@ -312,9 +315,9 @@ TEST_F(ProxyGpuDirect, AGetThatArrivesWhileAnotherIsShownIsShownItself) {
       at(1).transport->progress();
     }
   };
-  device::Command late = get_command(heap(0) + kDest + kBulk);
-  late.bytes = kBulk - 8;
-  network_.hold_reads(late.bytes);
+  const std::uint64_t late_bytes = kBulk - 8;
+  const device::Command late = get_command(heap(0) + kDest + kBulk, kSource, late_bytes);
+  network_.hold_reads(late_bytes);
   const std::uint64_t first = at(0).thread().issue(get_command(heap(0) + kDest));
   const std::uint64_t second = at(0).thread().issue(late);
   at(0).engine->poll();
@@ -382,8 +385,7 @@ TEST_F(ProxyGpuDirect, BothSidesMayLieInAChunkThatTheHeapHasGrownBy) {
   poll();
   EXPECT_TRUE(is_complete(0, from_late));
   EXPECT_TRUE(has_data(1, kDest));
-  device::Command get = get_command(heap(0) + kFirst + 2 * kDest);
-  get.source = kFirst + kDest;
+  const device::Command get = get_command(heap(0) + kFirst + 2 * kDest, kFirst + kDest);
   const std::uint64_t got = at(0).thread().issue(get);
   poll();
   EXPECT_TRUE(is_complete(0, got));

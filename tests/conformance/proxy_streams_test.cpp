@@ -171,8 +171,8 @@ TEST_F(ProxyStreams, ALostPeersCommandsCompleteAsFailedAndOthersGoOn) {
   get.kind = CommandKind::Get;
   get.flags = device::kReplyWanted;
   get.pe = 1;
-  get.bytes = 8;
-  get.dest = reinterpret_cast<std::uint64_t>(heap(0));
+  device::GetCommand{.dest_address = reinterpret_cast<std::uint64_t>(heap(0)), .bytes = 8}.write_to(
+      get);
   const std::uint64_t asked = gpu.issue(get);
   const std::uint64_t give_up_ns = now_ns() + 10'000'000'000;
   while (!is_complete(0, asked) && now_ns() < give_up_ns) {

@@ -20,7 +20,13 @@ namespace weft::test {
 namespace {
 
 using device::AtomicOp;
+using device::WordUpdate;
+using proxy::DirectPutRecord;
+using proxy::FetchReplyRecord;
+using proxy::GetRecord;
+using proxy::GetReplyRecord;
 using proxy::ParcelHeader;
+using proxy::PutRecord;
 using proxy::Record;
 using proxy::RecordKind;
 using transport::rails::RailsTransport;
@@ -150,39 +156,67 @@ std::vector<std::byte> one_record(const Record& record, std::size_t payload_byte
   return ParcelWriter(0).add(record, payload_bytes).bytes();
 }
 
+template <typename View>
+Record record_of(RecordKind kind, const View& view) {
+  Record record{.kind = kind};
+  view.write_to(record);
+  return record;
+}
+
+Record record_of(RecordKind kind, const WordUpdate& update) {
+  Record record{.kind = kind};
+  proxy::set_update(record, update);
+  return record;
+}
+
+template <typename View>
+std::vector<std::byte> one_record(RecordKind kind,
+                                  const View& view,
+                                  std::size_t payload_bytes = 0) {
+  return one_record(record_of(kind, view), payload_bytes);
+}
+
 const std::vector<Case>& all_cases() {
   constexpr const char* kCommand = "an unknown GPU command";
   constexpr const char* kAnswer = "expects none";
   static const std::vector<Case> kAll{
       {"put_behind_the_heap", kCommand,
-       [] { return one_record({.kind = RecordKind::SmallPut, .dest = kHeapBytes - 7}, 8); }},
+       [] {
+         return one_record(RecordKind::SmallPut, PutRecord{.dest_offset = kHeapBytes - 7}, 8);
+       }},
       {"bulk_put_behind_the_heap", kCommand,
-       [] { return one_record({.kind = RecordKind::BulkPut, .dest = ~std::uint64_t{0}}, 1024); }},
+       [] {
+         return one_record(RecordKind::BulkPut, PutRecord{.dest_offset = ~std::uint64_t{0}}, 1024);
+       }},
       {"small_put_that_is_not_small", kCommand,
        [] { return one_record({.kind = RecordKind::SmallPut}, 1024); }},
       {"word_of_three_bytes", kCommand,
-       [] { return one_record({.kind = RecordKind::Atomic, .element_bytes = 3, .operand = 1}); }},
+       [] { return one_record(RecordKind::Atomic, WordUpdate{.operand = 1, .element_bytes = 3}); }},
       {"word_that_is_not_aligned", kCommand,
-       [] { return one_record({.kind = RecordKind::Atomic, .word = 4, .operand = 1}); }},
+       [] { return one_record(RecordKind::Atomic, WordUpdate{.word_offset = 4, .operand = 1}); }},
       {"unknown_atomic", kCommand,
        [] {
-         return one_record(
-             {.kind = RecordKind::Atomic, .op = static_cast<AtomicOp>(99), .operand = 1});
+         return one_record(RecordKind::Atomic,
+                           WordUpdate{.operand = 1, .op = static_cast<AtomicOp>(99)});
        }},
       {"signal_behind_the_heap", kCommand,
-       [] { return one_record({.kind = RecordKind::PutSignal, .word = kHeapBytes}, 8); }},
+       [] { return one_record(RecordKind::PutSignal, WordUpdate{.word_offset = kHeapBytes}, 8); }},
       {"unknown_kind", kCommand, [] { return one_record({.kind = static_cast<RecordKind>(200)}); }},
       {"get_of_more_than_there_is", kCommand,
-       [] { return one_record({.kind = RecordKind::Get, .bytes = kHeapBytes + 1}); }},
+       [] { return one_record(RecordKind::Get, GetRecord{.bytes = kHeapBytes + 1}); }},
       {"direct_put_out_of_order", kCommand,
-       [] { return one_record({.kind = RecordKind::DirectPut, .dest = 5}); }},
+       [] { return one_record(RecordKind::DirectPut, DirectPutRecord{.put_number = 5}); }},
       {"answer_to_nothing", kAnswer,
-       [] { return one_record({.kind = RecordKind::FetchReply, .operand = 1, .request = 4096}); }},
+       [] {
+         Record record = record_of(RecordKind::FetchReply, FetchReplyRecord{.old_value = 1});
+         record.request = 4096;
+         return one_record(record);
+       }},
       {"get_reply_to_an_address", kAnswer,
        [] {
          static std::array<std::byte, 64> bystander{};
-         return one_record({.kind = RecordKind::GetReplyBulk,
-                            .dest = reinterpret_cast<std::uint64_t>(bystander.data())},
+         const auto address = reinterpret_cast<std::uint64_t>(bystander.data());
+         return one_record(RecordKind::GetReplyBulk, GetReplyRecord{.requester_address = address},
                            64);
        }},
       {"record_longer_than_its_parcel", "longer than its parcel",
@@ -244,7 +278,7 @@ TEST(ProxyNonsenseWords, MoreFetchesThanAPeMayHaveOutstandingLoseThePeer) {
   for (std::uint64_t i = 0; i < 40 && !scene.is_lost(); ++i) {
     ParcelWriter parcel(i);
     for (int record = 0; record < 100; ++record) {
-      parcel.add({.kind = RecordKind::Get, .bytes = kHeapBytes});
+      parcel.add(record_of(RecordKind::Get, GetRecord{.bytes = kHeapBytes}));
     }
     scene.write(parcel.bytes());
     scene.poll(20);
@@ -261,15 +295,15 @@ std::uint64_t fuzz(std::uint64_t seed) {
     for (std::uint64_t records = random() % 5; records > 0; --records) {
       constexpr std::array kUsual{RecordKind::SmallPut, RecordKind::PutSignal, RecordKind::Atomic,
                                   RecordKind::BulkPut, RecordKind::Get};
-      const Record record{.kind = random() % 30 == 0 ? static_cast<RecordKind>(random() % 10)
-                                                     : kUsual[random() % kUsual.size()],
-                          .op = static_cast<AtomicOp>(random() % 7),
-                          .flags = static_cast<std::uint8_t>(random() % 32),
-                          .dest = random() % (kHeapBytes - 512),
-                          .word = random() % 64 * 8,
-                          .operand = random(),
-                          .bytes = random() % 512,
-                          .request = static_cast<std::uint32_t>(random() % 3)};
+      const Record record{
+          .kind = random() % 30 == 0 ? static_cast<RecordKind>(random() % 10)
+                                     : kUsual[random() % kUsual.size()],
+          .op = static_cast<AtomicOp>(random() % 7),
+          .flags = static_cast<std::uint8_t>(random() % 32),
+          // An offset of data, an offset of a word, an operand, the bytes of a
+          // get: good for the usual kinds.
+          .words = {random() % (kHeapBytes - 512), random() % 64 * 8, random(), 0, random() % 512},
+          .request = static_cast<std::uint32_t>(random() % 3)};
       const bool has_payload = record.kind != RecordKind::Atomic && record.kind != RecordKind::Get;
       parcel.add(record, has_payload ? random() % 512 : 0);
     }

@@ -73,7 +73,7 @@ void post(std::uint64_t count, void (*before_publish)(), bool wants_reply = fals
     before_publish();
     Command command;
     command.kind = CommandKind::Put;
-    command.operand = position;
+    device::WordUpdate{.operand = position}.write_to(command);
     command.flags = wants_reply ? device::kReplyWanted : 0;
     producer.publish(position, command);
     if (wants_reply) {
@@ -96,7 +96,7 @@ void take(std::uint64_t count, bool replies = false) {
   for (std::uint64_t position = 0; position < count; ++position) {
     Command command;
     await([&] { return consumer.peek(position, command); });
-    require(command.operand == position, "a command is torn");
+    require(device::WordUpdate::from(command).operand == position, "a command is torn");
     require(*reinterpret_cast<const std::uint64_t*>(consumer.payload(position)) == 100 + position,
             "a payload is not its command's");
     consumer.release_below(position + 1);
@@ -196,7 +196,7 @@ struct ApplyToBoard {
             std::uint32_t /*bytes*/) const {}  // there are none
 
   [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
-    const std::uint64_t number = decode(arrived).operand;
+    const std::uint64_t number = device::InboxUpdate::from(decode(arrived)).operand;
     require(*reinterpret_cast<const std::uint64_t*>(view().payload(0)) == 100 + number,
             "a payload is not its entry's");
     require(board.data[1] == number, "an entry is applied twice or out of order");
@@ -298,7 +298,8 @@ struct ApplyOnce {
   [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
     // relaxed: only the number counts.
     const std::uint64_t before =
-        AtomicRef(pair.applied[decode(arrived).operand]).fetch_add(1, std::memory_order_relaxed);
+        AtomicRef(pair.applied[device::InboxUpdate::from(decode(arrived)).operand])
+            .fetch_add(1, std::memory_order_relaxed);
     require(before == 0, "an entry is applied twice");
     return 0;
   }
@@ -310,7 +311,7 @@ void prepare_pair() {
   for (std::uint64_t position = 0; position < kLanes; ++position) {
     Command command;
     command.kind = CommandKind::Signal;
-    command.operand = position;
+    device::InboxUpdate{.operand = position}.write_to(command);
     encode(command, device::parity_of(position, kLanes), ring_of_pair().slot(position));
   }
 }

@@ -1,6 +1,8 @@
 // A fence over several rings: what a thread has posted, and another thread knows of, the proxy
 // takes before what that one posts after its fence. Two blocks with a ring each; remote.cuh
 // `await_other_rings` and engine.cpp `has_taken_awaited` restated over the rings' own code.
+#include <weft/device/command_views.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -51,10 +53,15 @@ Program with_threads(std::vector<std::function<void()>> threads) {
                      {&board.met, 8, "met"}}};
 }
 
+// The position in the other ring.
 void publish(int ring, std::uint64_t position, std::uint64_t awaited) {
   Command command;
-  command.operand = awaited;
+  device::AwaitCommand{.first_ring = 0, .ring_positions = {awaited}}.write_to(command);
   device::RingProducer<TwoGpuWords>(view(ring)).publish(position, command);
+}
+
+std::uint64_t awaited_by(const Command& command) {
+  return device::AwaitCommand::from(command).ring_positions[0];
 }
 
 void put(int ring) {
@@ -93,7 +100,7 @@ int take_both() {
         Command command;
         const bool can_take = !taken[ring] &&
                               device::RingConsumer<TwoHostWords>(view(ring)).peek(0, command) &&
-                              (command.operand == 0 || taken[1 - ring]);
+                              (awaited_by(command) == 0 || taken[1 - ring]);
         if (can_take) {
           taken[ring] = true;
           first = first < 0 ? ring : first;

@@ -4,6 +4,7 @@
 // FakeCopier and FakeApplier are the proxy's seams; GpuThread does what device code does.
 #pragma once
 
+#include <weft/device/command_views.hpp>
 #include <weft/device/inbox.hpp>
 #include <weft/device/list.hpp>
 
@@ -35,7 +36,8 @@ struct ApplyToHost {
             const std::byte* payload,
             std::uint32_t bytes) const {
     if (bytes != 0) {
-      std::memcpy(reinterpret_cast<void*>(device::dest_in(arrived)), payload, bytes);
+      std::memcpy(reinterpret_cast<void*>(device::InboxPut::from(arrived).dest_address), payload,
+                  bytes);
     }
   }
 
@@ -44,13 +46,14 @@ struct ApplyToHost {
     if (command.kind == device::CommandKind::Put) {
       return 0;
     }
+    const device::InboxUpdate update = device::InboxUpdate::from(command);
     return transport::apply_atomic(
-        reinterpret_cast<void*>(command.word),
-        transport::AtomicUpdate{.code = static_cast<transport::AtomicCode>(command.op),
-                                .element_bytes = command.element_bytes,
+        reinterpret_cast<void*>(update.word_address),
+        transport::AtomicUpdate{.code = static_cast<transport::AtomicCode>(update.op),
+                                .element_bytes = update.element_bytes,
                                 .word = {},
-                                .operand = command.operand,
-                                .compare = command.compare});
+                                .operand = update.operand,
+                                .compare = update.compare});
   }
 };
 
@@ -216,7 +219,7 @@ class GpuThread {
 
   // Puts in-slot payload where it fits and `in_slot` says so.
   std::uint64_t put(void* dest, const void* source, std::size_t bytes, Pe pe, bool in_slot = true) {
-    return issue(with_data(device::CommandKind::Put, dest, source, bytes, pe, in_slot));
+    return issue(with_data(device::CommandKind::Put, dest, source, bytes, pe, in_slot), source);
   }
 
   std::uint64_t put_signal(void* dest,
@@ -227,10 +230,8 @@ class GpuThread {
                            Pe pe) {
     device::Command command =
         with_data(device::CommandKind::PutSignal, dest, source, bytes, pe, true);
-    command.op = device::AtomicOp::Set;
-    command.word = offset_of(word);
-    command.operand = value;
-    return issue(command);
+    device::WordUpdate{.word_offset = offset_of(word), .operand = value}.write_to(command);
+    return issue(command, source);
   }
 
   struct Segment {
@@ -255,18 +256,15 @@ class GpuThread {
       command.kind = device::CommandKind::PutList;
       command.flags = device::kPayloadInSlot;
       command.pe = pe.value;
-      command.bytes = payload.size();
-      command.dest = taken;
-      command.source = reinterpret_cast<std::uint64_t>(payload.data());
+      device::PutListCommand{.entry_count = taken}.write_to(command);
       if (segments.empty() && word != nullptr) {
         command.flags |= device::kSignalAfter;
-        command.word = offset_of(word);
-        command.operand = value;
+        device::WordUpdate{.word_offset = offset_of(word), .operand = value}.write_to(command);
       }
       if (segments.empty() && wants_reply) {
         command.flags |= device::kReplyWanted;
       }
-      position = issue(command);
+      position = issue(command, payload.data());
     } while (!segments.empty());
     return position;
   }
@@ -274,10 +272,10 @@ class GpuThread {
   std::uint64_t signal_add(std::uint64_t* word, std::uint64_t value, Pe pe) {
     device::Command command;
     command.kind = device::CommandKind::Signal;
-    command.op = device::AtomicOp::Add;
     command.pe = pe.value;
-    command.word = offset_of(word);
-    command.operand = value;
+    device::WordUpdate{
+        .word_offset = offset_of(word), .operand = value, .op = device::AtomicOp::Add}
+        .write_to(command);
     return issue(command);
   }
 
@@ -287,9 +285,10 @@ class GpuThread {
     command.kind = device::CommandKind::Get;
     command.flags = device::kReplyWanted;
     command.pe = pe.value;
-    command.bytes = bytes;
-    command.dest = reinterpret_cast<std::uint64_t>(dest);
-    command.source = offset_of(source);
+    device::GetCommand{.dest_address = reinterpret_cast<std::uint64_t>(dest),
+                       .source_offset = offset_of(source),
+                       .bytes = bytes}
+        .write_to(command);
     static_cast<void>(reply_of(issue(command)));
   }
 
@@ -302,12 +301,13 @@ class GpuThread {
     device::Command command;
     command.kind = device::CommandKind::Atomic;
     command.flags = device::kReplyWanted;
-    command.element_bytes = element_bytes;
-    command.op = op;
     command.pe = pe.value;
-    command.word = offset_of(word);
-    command.operand = operand;
-    command.compare = compare;
+    device::WordUpdate{.word_offset = offset_of(word),
+                       .operand = operand,
+                       .compare = compare,
+                       .op = op,
+                       .element_bytes = element_bytes}
+        .write_to(command);
     return reply_of(issue(command));
   }
 
@@ -319,27 +319,24 @@ class GpuThread {
 
   // As device code: of all rings, of which this is number `own`.
   std::uint64_t fence(std::span<const device::RingView> rings, std::uint32_t own) {
-    std::array<std::uint64_t, device::kAwaitedRings> heads{};
-    for (std::uint32_t ring = 0; ring < rings.size() && ring < heads.size(); ++ring) {
-      heads[ring] = ring == own ? 0 : proxy::HostMemory::load_near(rings[ring].head());
+    device::AwaitCommand others;
+    for (std::uint32_t ring = 0; ring < rings.size() && ring < device::kAwaitedRings; ++ring) {
+      others.ring_positions[ring] =
+          ring == own ? 0 : proxy::HostMemory::load_near(rings[ring].head());
     }
     device::Command command;
     command.kind = device::CommandKind::Await;
-    command.dest = heads[0];
-    command.source = heads[1];
-    command.word = heads[2];
-    command.operand = heads[3];
-    command.compare = heads[4];
+    others.write_to(command);
     issue(command);
     return fence();
   }
 
-  std::uint64_t issue(const device::Command& command) {
+  // `payload`: what goes into the slot's payload area, if the command says so.
+  std::uint64_t issue(const device::Command& command, const void* payload = nullptr) {
     const std::uint64_t position = ring_.claim();
     ring_.wait_for_room(position, [this] { idle(); });
-    if ((command.flags & device::kPayloadInSlot) != 0) {
-      std::memcpy(ring_.payload(position), reinterpret_cast<const void*>(command.source),
-                  command.bytes);
+    if (const std::size_t bytes = device::payload_bytes(command); bytes != 0) {
+      std::memcpy(ring_.payload(position), payload, bytes);
     }
     ring_.publish(position, command);
     return position;
@@ -402,9 +399,10 @@ class GpuThread {
     command.kind = kind;
     command.flags = in_slot && bytes <= device::kPayloadBytes ? device::kPayloadInSlot : 0;
     command.pe = pe.value;
-    command.bytes = bytes;
-    command.dest = offset_of(dest);
-    command.source = reinterpret_cast<std::uint64_t>(source);
+    device::PutCommand{.dest_offset = offset_of(dest),
+                       .source_address = reinterpret_cast<std::uint64_t>(source),
+                       .bytes = bytes}
+        .write_to(command);
     return command;
   }
 

@@ -1,10 +1,13 @@
 // The command's wire format, and the ring over it with threads on both sides.
+#include <weft/device/command_views.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <iostream>
+#include <iterator>
 #include <random>
 #include <thread>
 #include <vector>
@@ -19,6 +22,8 @@ using device::AtomicOp;
 using device::Command;
 using device::CommandKind;
 using device::CommandSlot;
+using device::PutCommand;
+using device::WordUpdate;
 using proxy::HostMemory;
 using Producer = device::RingProducer<HostMemory>;
 using Consumer = device::RingConsumer<HostMemory>;
@@ -29,12 +34,7 @@ void expect_same(const Command& a, const Command& b) {
   EXPECT_EQ(a.op, b.op);
   EXPECT_EQ(a.flags, b.flags);
   EXPECT_EQ(a.pe, b.pe);
-  EXPECT_EQ(a.bytes, b.bytes);
-  EXPECT_EQ(a.dest, b.dest);
-  EXPECT_EQ(a.source, b.source);
-  EXPECT_EQ(a.word, b.word);
-  EXPECT_EQ(a.operand, b.operand);
-  EXPECT_EQ(a.compare, b.compare);
+  EXPECT_TRUE(std::equal(std::begin(a.words), std::end(a.words), std::begin(b.words)));
 }
 
 void expect_round_trip(const Command& command) {
@@ -67,13 +67,14 @@ TEST(DeviceCommand, EveryCombinationOfKindAtomicFlagsAndWidthSurvives) {
 TEST(DeviceCommand, EveryBitOfEveryFieldSurvivesAlone) {
   for (unsigned bit = 0; bit < 64; ++bit) {
     const std::uint64_t value = std::uint64_t{1} << bit;
+    const std::uint64_t offset = bit < 63 ? value : 0;
     std::array<Command, 7> commands;
-    commands[0].operand = value;
-    commands[1].compare = value;
-    commands[2].dest = bit < 63 ? value : 0;
-    commands[3].source = bit < 63 ? value : 0;
-    commands[4].word = bit < 63 ? value : 0;
-    commands[5].bytes = bit < 48 ? value : 0;
+    WordUpdate{.operand = value}.write_to(commands[0]);
+    WordUpdate{.compare = value}.write_to(commands[1]);
+    PutCommand{.dest_offset = offset}.write_to(commands[2]);
+    PutCommand{.source_address = offset}.write_to(commands[3]);
+    WordUpdate{.word_offset = offset}.write_to(commands[4]);
+    PutCommand{.bytes = bit < 48 ? value : 0}.write_to(commands[5]);
     commands[6].pe = bit < 32 ? static_cast<std::uint32_t>(value) : 0;
     for (const Command& command : commands) {
       expect_round_trip(command);
@@ -84,17 +85,68 @@ TEST(DeviceCommand, EveryBitOfEveryFieldSurvivesAlone) {
 Command random_command(std::mt19937_64& random) {
   Command command;
   command.kind = static_cast<CommandKind>(random() % 8);
-  command.op = static_cast<AtomicOp>(random() % 7);
   command.flags = static_cast<std::uint8_t>(random() % 8);
-  command.element_bytes = random() % 2 == 0 ? 4 : 8;
   command.pe = static_cast<std::uint32_t>(random());
-  command.bytes = random() & device::kCommandBytesMax;
-  command.dest = random() >> 1U;
-  command.source = random() >> 1U;
-  command.word = random() >> 1U;
-  command.operand = random();
-  command.compare = random();
+  PutCommand{.dest_offset = random() >> 1U,
+             .source_address = random() >> 1U,
+             .bytes = random() & device::kCommandBytesMax}
+      .write_to(command);
+  WordUpdate{.word_offset = random() >> 1U,
+             .operand = random(),
+             .compare = random(),
+             .op = static_cast<AtomicOp>(random() % 7),
+             .element_bytes = static_cast<std::uint8_t>(random() % 2 == 0 ? 4 : 8)}
+      .write_to(command);
   return command;
+}
+
+// Kernels are built with the program, the proxy with the library.
+TEST(DeviceCommand, EachFieldOfEachViewHasItsWordOfTheSlot) {
+  const auto words_of = [](const auto& view) {
+    Command command;
+    view.write_to(command);
+    CommandSlot slot;
+    device::encode(command, 0, slot.words);
+    return std::array{slot.words[0], slot.words[1],
+                      slot.words[2], slot.words[3] & device::kCommandBytesMax,
+                      slot.words[4], slot.words[5]};
+  };
+  using Words = std::array<std::uint64_t, 6>;
+  EXPECT_EQ(words_of(PutCommand{.dest_offset = 1, .source_address = 2, .bytes = 3}),
+            (Words{1, 2, 0, 3, 0, 0}));
+  EXPECT_EQ(words_of(device::GetCommand{.dest_address = 1, .source_offset = 2, .bytes = 3}),
+            (Words{1, 2, 0, 3, 0, 0}));
+  EXPECT_EQ(words_of(WordUpdate{.word_offset = 1, .operand = 2, .compare = 3}),
+            (Words{0, 0, 1, 0, 2, 3}));
+  EXPECT_EQ(words_of(device::PutListCommand{.entry_count = 1}),
+            (Words{1, 0, 0, device::kPayloadBytes, 0, 0}));
+  EXPECT_EQ(words_of(device::AwaitCommand{.first_ring = 1, .ring_positions = {2, 3, 4, 5, 6}}),
+            (Words{2, 3, 4, 1, 5, 6}));
+  EXPECT_EQ(words_of(device::InboxPut{.dest_address = 1, .bytes = 2}), (Words{1, 0, 0, 2, 0, 0}));
+  EXPECT_EQ(words_of(device::InboxUpdate{.word_address = 1, .operand = 2, .compare = 3}),
+            (Words{0, 0, 1, 0, 2, 3}));
+}
+
+TEST(DeviceCommand, ViewsReadWhatTheyWrote) {
+  Command command;
+  PutCommand{.dest_offset = 1, .source_address = 2, .bytes = 3}.write_to(command);
+  WordUpdate{.word_offset = 4, .operand = 5, .compare = 6, .op = AtomicOp::Xor, .element_bytes = 4}
+      .write_to(command);
+  const PutCommand put = PutCommand::from(command);
+  EXPECT_EQ((std::array{put.dest_offset, put.source_address, put.bytes}),
+            (std::array<std::uint64_t, 3>{1, 2, 3}));
+  const WordUpdate update = WordUpdate::from(command);
+  EXPECT_EQ((std::array{update.word_offset, update.operand, update.compare}),
+            (std::array<std::uint64_t, 3>{4, 5, 6}));
+  EXPECT_EQ(update.op, AtomicOp::Xor);
+  EXPECT_EQ(update.element_bytes, 4);
+  CommandSlot slot;
+  device::encode(command, device::kParityBit, slot.words);
+  EXPECT_EQ(device::InboxPut::from(slot).dest_address, 1U);
+  EXPECT_EQ(device::InboxPut::from(slot).bytes, 3U);
+  EXPECT_EQ(device::payload_bytes(command), 0U);
+  command.flags = device::kPayloadInSlot;
+  EXPECT_EQ(device::payload_bytes(command), 3U);
 }
 
 TEST(DeviceCommand, RandomCommandsSurvive) {
@@ -138,11 +190,11 @@ TEST(DeviceRing, GoesOnWherePositionsPass32Bits) {
     ASSERT_EQ(producer.claim(), position);
     ASSERT_TRUE(producer.has_room(position));
     ASSERT_FALSE(producer.has_room(position + kCapacity));
-    command.operand = position;
+    WordUpdate{.operand = position}.write_to(command);
     command.flags = device::kReplyWanted;
     producer.publish(position, command);
     ASSERT_TRUE(consumer.peek(position, command));
-    ASSERT_EQ(command.operand, position);
+    ASSERT_EQ(WordUpdate::from(command).operand, position);
     ASSERT_FALSE(producer.is_complete(position));
     ASSERT_EQ(producer.incomplete_below(), position + 1);
     consumer.release_below(position + 1);
@@ -163,10 +215,10 @@ TEST(DeviceRing, AnEmptyRingHasNothingInAnyLap) {
     ASSERT_FALSE(consumer.peek(position, command)) << position;
     ASSERT_EQ(producer.claim(), position);
     ASSERT_TRUE(producer.has_room(position));
-    command.operand = position;
+    WordUpdate{.operand = position}.write_to(command);
     producer.publish(position, command);
     ASSERT_TRUE(consumer.peek(position, command));
-    ASSERT_EQ(command.operand, position);
+    ASSERT_EQ(WordUpdate::from(command).operand, position);
     consumer.release_below(position + 1);
   }
 }
@@ -201,8 +253,8 @@ Command numbered(std::uint64_t thread, std::uint64_t number) {
   command.kind = CommandKind::Put;
   command.flags = device::kPayloadInSlot | (number % 3 == 0 ? device::kReplyWanted : 0);
   command.pe = static_cast<std::uint32_t>(thread);
-  command.bytes = 1 + number % device::kPayloadBytes;
-  command.operand = number | std::uint64_t{1} << 63U;
+  PutCommand{.bytes = 1 + number % device::kPayloadBytes}.write_to(command);
+  WordUpdate{.operand = number | std::uint64_t{1} << 63U}.write_to(command);
   return command;
 }
 
@@ -238,7 +290,7 @@ TEST(DeviceRing, ManyProducersLoseNothingKeepTheirOrderAndGetTheirReplies) {
         const std::uint64_t position = producer.claim();
         producer.wait_for_room(position, [] { std::this_thread::yield(); });
         std::memset(producer.payload(position), static_cast<int>(payload_byte(thread, number)),
-                    command.bytes);
+                    device::payload_bytes(command));
         producer.publish(position, command);
         if ((command.flags & device::kReplyWanted) != 0) {
           ASSERT_EQ(producer.wait_reply(position, [] { std::this_thread::yield(); }),
@@ -258,7 +310,7 @@ TEST(DeviceRing, ManyProducersLoseNothingKeepTheirOrderAndGetTheirReplies) {
     const std::uint64_t number = next[thread]++;
     expect_same(command, numbered(thread, number));
     const std::byte* payload = consumer.payload(position);
-    ASSERT_TRUE(std::all_of(payload, payload + command.bytes,
+    ASSERT_TRUE(std::all_of(payload, payload + device::payload_bytes(command),
                             [&](std::byte b) { return b == payload_byte(thread, number); }));
     if ((command.flags & device::kReplyWanted) != 0) {
       while (!consumer.can_reply(position)) {

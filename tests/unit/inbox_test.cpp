@@ -17,15 +17,20 @@ namespace {
 
 using device::Command;
 using device::decode;
+using device::InboxPut;
+using device::InboxUpdate;
 using device::SlotWords;
 using proxy::HostMemory;
 using Producer = device::RingProducer<HostMemory>;
 
-// The operand of command i is i, its payload i + 7 in each word, `dest` the words that the data
-// goes to.
+// The operand of command i is i, its payload i + 7. Addresses are indices here.
 struct Order {
   std::uint64_t next = 0;  // guarded by the inbox's lock
 };
+
+std::uint64_t operand_of(const SlotWords& arrived) {
+  return InboxUpdate::from(decode(arrived)).operand;
+}
 
 struct CheckOrder {
   Order* order;
@@ -38,20 +43,21 @@ struct CheckOrder {
     if (bytes == 0) {
       return;
     }
-    EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(payload), decode(arrived).operand + 7);
+    EXPECT_EQ(*reinterpret_cast<const std::uint64_t*>(payload), operand_of(arrived) + 7);
   }
 
   [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
-    EXPECT_EQ(decode(arrived).operand, order->next);
+    EXPECT_EQ(operand_of(arrived), order->next);
     return 1000 + order->next++;
   }
 };
 
-void publish(const HostRing& ring, std::uint64_t position, Command command) {
+// With data for `index`, and an update of the word there.
+void publish(const HostRing& ring, std::uint64_t position, Command command, std::uint64_t index) {
   Producer producer(ring.view());
   producer.wait_for_room(position, [] { std::this_thread::yield(); });
-  command.operand = position;
-  command.bytes = sizeof(std::uint64_t);
+  InboxPut{.dest_address = index, .bytes = sizeof(std::uint64_t)}.write_to(command);
+  InboxUpdate{.word_address = index, .operand = position}.write_to(command);
   *reinterpret_cast<std::uint64_t*>(producer.payload(position)) = position + 7;
   producer.publish(position, command);
 }
@@ -84,7 +90,7 @@ TEST(DeviceInbox, CompetingConsumersApplyEverythingOnceInOrder) {
       }
       Command command;
       command.flags = position % 2 == 0 ? device::kReplyWanted : 0;
-      publish(ring, position, command);
+      publish(ring, position, command, 0);
     }
   }
   EXPECT_EQ(order.next, kCommands);
@@ -158,15 +164,15 @@ struct ApplyToMemory {
     if (bytes == 0) {
       return;
     }
-    const Command command = decode(arrived);
-    memory->data[command.dest] = *reinterpret_cast<const std::uint64_t*>(payload);
-    if ((command.flags & device::kFenceBefore) != 0) {
-      memory->latest = command.dest;
+    const std::uint64_t index = InboxPut::from(arrived).dest_address;
+    memory->data[index] = *reinterpret_cast<const std::uint64_t*>(payload);
+    if ((device::flags_in(arrived) & device::kFenceBefore) != 0) {
+      memory->latest = index;
     }
   }
 
   [[nodiscard]] std::uint64_t update(const SlotWords& arrived) const {
-    const std::uint64_t word = decode(arrived).word;
+    const std::uint64_t word = InboxUpdate::from(decode(arrived)).word_address;
     HostMemory::store_far(&memory->words[word], 1);
     return word;
   }
@@ -203,10 +209,8 @@ TEST(DeviceInbox, WhoSeesAWordOfABatchSeesItsDataAndWhatWasBeforeItsFence) {
     for (std::uint64_t position = 0; position < kCommands; ++position) {
       Command command;
       command.kind = device::CommandKind::PutSignal;
-      command.dest = position;
-      command.word = position;
       command.flags = position % 7 == 0 ? device::kFenceBefore : 0;
-      publish(ring, position, command);
+      publish(ring, position, command, position);
     }
   }
   EXPECT_EQ(memory.latest, (kCommands - 1) / 7 * 7);

@@ -45,7 +45,7 @@ TEST(List, IsReadAsItWasWritten) {
   write(payload, 1, {.dest = 128, .source = 0, .bytes = 3});
   std::memcpy(payload.data() + device::kPayloadBytes - 16, "abc", 3);
   device::Command command;
-  command.dest = 2;
+  device::PutListCommand{.entry_count = 2}.write_to(command);
   ListReader list(command, payload.data());
   ASSERT_TRUE(list.next());
   EXPECT_EQ(list.number(), 0U);
@@ -64,7 +64,7 @@ TEST(List, ThatClaimsMoreThanItHoldsEndsEarly) {
     write(payload, i, {.dest = 0, .source = 0, .bytes = 400});
   }
   device::Command command;
-  command.dest = ~std::uint64_t{0};
+  device::PutListCommand{.entry_count = ~std::uint64_t{0}}.write_to(command);
   ListReader list(command, payload.data());
   ASSERT_TRUE(list.next());
   EXPECT_FALSE(list.next());

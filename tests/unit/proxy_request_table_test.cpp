@@ -11,8 +11,10 @@ namespace {
 
 using device::CommandKind;
 
-device::Command get(std::uint64_t dest, std::uint64_t bytes) {
-  return {.kind = CommandKind::Get, .bytes = bytes, .dest = dest};
+device::Command get(std::uint64_t dest_address, std::uint64_t bytes) {
+  device::Command command{.kind = CommandKind::Get};
+  device::GetCommand{.dest_address = dest_address, .bytes = bytes}.write_to(command);
+  return command;
 }
 
 TEST(RequestTable, GivesEachEntryOnceUntilItEnds) {
@@ -44,9 +46,10 @@ TEST(RequestTable, ATokenOfAnEarlierUseFindsNothing) {
 TEST(RequestTable, AwaitsOnlyAnswersThatFit) {
   RequestTable table(2);
   const std::uint32_t token = table.take(get(1000, 64), {});
-  const auto reply = [&](std::uint64_t dest, std::uint32_t bytes) {
-    return Record{
-        .kind = RecordKind::GetReply, .payload_bytes = bytes, .dest = dest, .request = token};
+  const auto reply = [&](std::uint64_t requester_address, std::uint32_t bytes) {
+    Record record{.kind = RecordKind::GetReply, .payload_bytes = bytes, .request = token};
+    GetReplyRecord{.requester_address = requester_address}.write_to(record);
+    return record;
   };
   EXPECT_TRUE(table.is_awaited(reply(1000, 64)));
   EXPECT_TRUE(table.is_awaited(reply(1032, 32)));

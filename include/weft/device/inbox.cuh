@@ -16,16 +16,18 @@ namespace weft::device::detail {
 template <std::size_t kBytes>
 __device__ std::uint64_t update_word(const Command& command) {
   using Word = CudaWord<kBytes>;
-  return update(reinterpret_cast<Word*>(command.word), command.op,
-                static_cast<Word>(command.operand), static_cast<Word>(command.compare));
+  const InboxUpdate change = InboxUpdate::from(command);
+  return update(reinterpret_cast<Word*>(change.word_address), change.op,
+                static_cast<Word>(change.operand), static_cast<Word>(change.compare));
 }
 
 // What a command does to this GPU's memory. Never inlined: that keeps what was read from the slot
 // in memory, and every loop that waits, which is where commands are applied, within the registers
 // that a kernel of 1024 threads has.
 inline __device__ __noinline__ void apply_data(const SlotWords& arrived, const std::byte* payload) {
-  copy_payload(reinterpret_cast<void*>(dest_in(arrived)), payload,
-               static_cast<std::uint32_t>(bytes_in(arrived)));
+  const InboxPut put = InboxPut::from(arrived);
+  copy_payload(reinterpret_cast<void*>(put.dest_address), payload,
+               static_cast<std::uint32_t>(put.bytes));
 }
 
 inline __device__ __noinline__ std::uint64_t apply_update(const SlotWords& arrived) {
@@ -81,7 +83,8 @@ struct ApplyToGpu {
                        const std::byte* payload,
                        std::uint32_t bytes) const {
     if (lanes.count() == Warp::size() && is_faster_by_warp(bytes)) {
-      apply_data_by_warp(reinterpret_cast<void*>(dest_in(arrived)), payload, bytes);
+      apply_data_by_warp(reinterpret_cast<void*>(InboxPut::from(arrived).dest_address), payload,
+                         bytes);
     } else if (bytes != 0) {
       apply_data(arrived, payload);
     }

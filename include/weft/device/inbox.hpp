@@ -16,6 +16,7 @@
 #ifndef WEFT_DEVICE_INBOX_HPP
 #define WEFT_DEVICE_INBOX_HPP
 
+#include <weft/device/command_views.hpp>
 #include <weft/device/ring.hpp>
 #include <weft/device/standard.hpp>
 
@@ -96,7 +97,7 @@ class InboxConsumer {
       Memory::fence_release();
     }
     lanes.sync();
-    const std::uint64_t bytes = is_mine ? bytes_in(arrived) : 0;
+    const std::uint64_t bytes = is_mine ? InboxPut::from(arrived).bytes : 0;
     apply_.copy(lanes, arrived, inbox.payload(position), static_cast<std::uint32_t>(bytes));
     lanes.sync();
     if (count != 0) {

@@ -1,7 +1,7 @@
 // The path to PEs whose memory is not mapped here: one command into a ring that the proxy, a CPU
-// thread, drains onto the rails (command.hpp, ring.hpp). Called by rma, signal and atomics, not by
-// programs, and by cold_call.cuh with values for arguments: a kernel whose PEs are all mapped
-// spends neither registers nor stack on it.
+// thread, drains onto the rails (command_views.hpp, ring.hpp). Called by rma, signal and atomics,
+// not by programs, and by cold_call.cuh with values for arguments: a kernel whose PEs are all
+// mapped spends neither registers nor stack on it.
 //
 // The threads of a block share a ring, chosen by the block's number. A fence orders one ring; what
 // other blocks have posted before it, as far as the calling thread has synchronized with them, it
@@ -9,6 +9,7 @@
 #ifndef WEFT_DEVICE_REMOTE_CUH
 #define WEFT_DEVICE_REMOTE_CUH
 
+#include <weft/device/command_views.hpp>
 #include <weft/device/peers.cuh>
 #include <weft/device/ring_memory.cuh>
 #include <weft/device/spin.cuh>
@@ -150,8 +151,8 @@ __device__ void post_with_payload(const Command& command, const void* source) {
   const std::uint32_t ring = own_ring();
   std::uint64_t position = rank == 0 ? take_slot(ring, static_cast<int>(command.pe)) : 0;
   position = Crew::from_leader(position);
-  detail::copy_by_crew<Source::Mine, 1>(state().ring(ring).payload(position), source, command.bytes,
-                                        {rank, Crew::count()});
+  detail::copy_by_crew<Source::Mine, 1>(state().ring(ring).payload(position), source,
+                                        command.words[PutCommand::kBytes], {rank, Crew::count()});
   Crew::release();
   if (rank == 0) {
     publish_with_payload(ring, position, command);
@@ -167,7 +168,7 @@ __device__ void post_by_address(Command command,
   if (!is_leader<Scope>()) {
     return;
   }
-  command.source = reinterpret_cast<std::uint64_t>(source);
+  command.words[PutCommand::kSourceAddress] = reinterpret_cast<std::uint64_t>(source);
   command.flags |= wait == Wait::Yes ? kReplyWanted : 0;
   // SYNC ring-word (pairs with src/proxy/ring_memory.hpp): the source, for the consumer of the
   // command
@@ -185,10 +186,10 @@ inline __device__ __noinline__ void publish_piece(std::uint32_t ring,
                                                   std::uint64_t position,
                                                   const Command& whole,
                                                   std::uint64_t offset) {
-  const std::uint64_t left = whole.bytes - offset;
+  const std::uint64_t left = whole.words[PutCommand::kBytes] - offset;
   Command piece = whole;
-  piece.dest += offset;
-  piece.bytes = left < kPayloadBytes ? left : kPayloadBytes;
+  piece.words[PutCommand::kDestOffset] += offset;
+  piece.words[PutCommand::kBytes] = left < kPayloadBytes ? left : kPayloadBytes;
   if (left > kPayloadBytes) {
     piece.kind = CommandKind::Put;
   } else if (whole.kind != CommandKind::Put) {
@@ -226,9 +227,9 @@ __device__ __noinline__ void post_in_pieces(const Command& whole, const void* so
   const std::uint32_t ring = own_ring();
   std::uint64_t bytes = 0;
 #pragma unroll 1
-  for (std::uint64_t done = 0; done < whole.bytes; done += bytes) {
+  for (std::uint64_t done = 0; done < whole.words[PutCommand::kBytes]; done += bytes) {
     constexpr std::uint64_t kMost = kPiecesTogether * kPayloadBytes;
-    bytes = min(whole.bytes - done, kMost);
+    bytes = min(whole.words[PutCommand::kBytes] - done, kMost);
     const auto count = static_cast<std::uint32_t>((bytes + kPayloadBytes - 1) / kPayloadBytes);
     std::uint64_t position = rank == 0 ? take_slots(ring, static_cast<int>(whole.pe), count) : 0;
     position = Crew::from_leader(position);
@@ -248,10 +249,11 @@ __device__ void post_data(const Command& command,
                           const void* source,
                           OperationName operation,
                           Wait wait) {
-  if (command.bytes <= kPayloadBytes) {
+  if (command.words[PutCommand::kBytes] <= kPayloadBytes) {
     post_with_payload<Scope>(command, source);
   } else if (__isGlobal(source) != 0 &&
-             (Carriers<Scope>::count() < 32 || command.bytes > state().whole->carried_bytes_max)) {
+             (Carriers<Scope>::count() < 32 ||
+              command.words[PutCommand::kBytes] > state().whole->carried_bytes_max)) {
     post_by_address<Scope>(command, source, operation, wait);
   } else {
     post_in_pieces<Scope>(command, source);
@@ -267,8 +269,8 @@ __device__ __noinline__ void put(
   Command command;
   command.kind = CommandKind::Put;
   command.pe = static_cast<std::uint32_t>(pe);
-  command.bytes = bytes;
-  command.dest = offset(dest);
+  command.words[PutCommand::kBytes] = bytes;
+  command.words[PutCommand::kDestOffset] = offset(dest);
   post_data<Scope>(command, source, OperationName::Put, wait);
 }
 
@@ -278,10 +280,10 @@ __device__ __noinline__ void put_signal(
   Command command;
   command.kind = bytes == 0 ? CommandKind::Signal : CommandKind::PutSignal;
   command.pe = static_cast<std::uint32_t>(pe);
-  command.bytes = bytes;
-  command.dest = offset(dest);
-  command.word = offset(update.word);
-  command.operand = update.value;
+  command.words[PutCommand::kBytes] = bytes;
+  command.words[PutCommand::kDestOffset] = offset(dest);
+  command.words[WordUpdate::kWordOffset] = offset(update.word);
+  command.words[WordUpdate::kOperand] = update.value;
   command.op = update.op == SignalOp::Set ? AtomicOp::Set : AtomicOp::Add;
   if (bytes != 0) {
     post_data<Scope>(command, source, OperationName::PutSignal, wait);
@@ -298,8 +300,8 @@ inline __device__ __noinline__ void signal(SignalUpdate update, int pe, SignalOr
   Command command;
   command.kind = CommandKind::Signal;
   command.pe = static_cast<std::uint32_t>(pe);
-  command.word = offset(update.word);
-  command.operand = update.value;
+  command.words[WordUpdate::kWordOffset] = offset(update.word);
+  command.words[WordUpdate::kOperand] = update.value;
   command.op = update.op == SignalOp::Set ? AtomicOp::Set : AtomicOp::Add;
   command.flags = order == SignalOrder::AfterPuts ? kFenceBefore : 0;
   post(command, OperationName::Signal);
@@ -314,9 +316,9 @@ inline __device__ __noinline__ std::uint64_t atomic(void* word,
   command.pe = static_cast<std::uint32_t>(pe);
   command.element_bytes = static_cast<std::uint8_t>(update.element_bytes);
   command.op = update.op;
-  command.word = offset(word);
-  command.operand = update.operand;
-  command.compare = update.compare;
+  command.words[WordUpdate::kWordOffset] = offset(word);
+  command.words[WordUpdate::kOperand] = update.operand;
+  command.words[WordUpdate::kCompare] = update.compare;
   command.flags = is_fetching ? kReplyWanted : 0;
   return post(command, OperationName::Atomic);
 }
@@ -394,9 +396,9 @@ __device__ __noinline__ void get(
   Command command;
   command.kind = CommandKind::Get;
   command.pe = static_cast<std::uint32_t>(pe);
-  command.bytes = bytes;
-  command.dest = reinterpret_cast<std::uint64_t>(dest);
-  command.source = offset(source);
+  command.words[GetCommand::kBytes] = bytes;
+  command.words[GetCommand::kDestAddress] = reinterpret_cast<std::uint64_t>(dest);
+  command.words[GetCommand::kSourceOffset] = offset(source);
   command.flags = wait == Wait::Yes ? kReplyWanted : 0;
   post(command, OperationName::Get);
 }
@@ -472,12 +474,12 @@ inline __device__ void await_other_rings() {
     if ((head[0] | head[1] | head[2] | head[3] | head[4]) != 0) {
       Command command;
       command.kind = CommandKind::Await;
-      command.bytes = first;
-      command.dest = head[0];
-      command.source = head[1];
-      command.word = head[2];
-      command.operand = head[3];
-      command.compare = head[4];
+      command.words[AwaitCommand::kFirstRing] = first;
+      command.words[AwaitCommand::kRingPositions] = head[0];
+      command.words[AwaitCommand::kRingPositions + 1] = head[1];
+      command.words[AwaitCommand::kRingPositions + 2] = head[2];
+      command.words[AwaitCommand::kRingPositions + 3] = head[3];
+      command.words[AwaitCommand::kRingPositions + 4] = head[4];
       post(command, OperationName::Fence);
     }
   }

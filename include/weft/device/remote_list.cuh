@@ -80,11 +80,11 @@ inline __device__ Command list_command(SignalUpdate update, int pe, Wait wait) {
   Command command;
   command.kind = CommandKind::PutList;
   command.pe = static_cast<std::uint32_t>(pe);
-  command.bytes = kPayloadBytes;
+  command.words[PutListCommand::kListBytes] = kPayloadBytes;
   if (update.word != nullptr) {
     command.flags = kSignalAfter;
-    command.word = offset(update.word);
-    command.operand = update.value;
+    command.words[WordUpdate::kWordOffset] = offset(update.word);
+    command.words[WordUpdate::kOperand] = update.value;
     command.op = update.op == SignalOp::Set ? AtomicOp::Set : AtomicOp::Add;
   }
   command.flags |= wait == Wait::Yes ? kReplyWanted : 0;
@@ -114,7 +114,7 @@ __device__ __noinline__ void putv(List list, SignalUpdate update, int pe, Wait w
       const bool is_last = done == list.count;
       Command command = list_command(is_last ? update : SignalUpdate{nullptr, 0, SignalOp::Set}, pe,
                                      is_last ? wait : Wait::No);
-      command.dest = taken;
+      command.words[PutListCommand::kEntryCount] = taken;
       publish_with_payload(ring, position, command);
       if (is_last && wait == Wait::Yes) {
         wait_for_reply(ring, position, operation, pe);
