@@ -19,8 +19,10 @@ class Clock {
     check(cudaEventCreate(&begin_), "cudaEventCreate");
     check(cudaEventCreate(&end_), "cudaEventCreate");
   }
+
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
+
   ~Clock() {
     cudaEventDestroy(begin_);
     cudaEventDestroy(end_);
@@ -54,13 +56,11 @@ double time_stream(Session& session, const Clock& clock, const Call& call, int i
   for (int i = 0; i < std::min(iterations, session.options.warm_up); ++i) {
     call(clock.stream());
   }
-  return clock.microseconds(session,
-                            [&] {
-                              for (int i = 0; i < iterations; ++i) {
-                                call(clock.stream());
-                              }
-                            }) /
-         iterations;
+  return clock.microseconds(session, [&] {
+    for (int i = 0; i < iterations; ++i) {
+      call(clock.stream());
+    }
+  }) / iterations;
 }
 
 double time_graph(Session& session, const Clock& clock, const Call& call, int iterations) {
@@ -121,8 +121,7 @@ void sweep(Session& session,
   const size_t blocks = bench.source_has_blocks || bench.destination_has_blocks ? pes : 1;
   for (const size_t size : sizes_of(session.options, {128, size_t{32} << 20}, kBufferBytes)) {
     const size_t count = size / sizeof(T) / blocks;
-    const int iterations =
-        std::min(kIterations, iterations_of(session.options, size, kBudget));
+    const int iterations = std::min(kIterations, iterations_of(session.options, size, kBudget));
     const Buffers<T> buffers{session.destination<T>(), session.source<T>(), count};
     const Call call = [&](cudaStream_t stream) { function(buffers, stream); };
     for (const bool is_graph : {false, true}) {
@@ -148,7 +147,10 @@ void sweep(Session& session,
   }
 }
 
-void run_synchronization(Session& session, const Clock& clock, const char* title, const Call& call) {
+void run_synchronization(Session& session,
+                         const Clock& clock,
+                         const char* title,
+                         const Call& call) {
   for (const bool is_graph : {false, true}) {
     Row row;
     row.scope = is_graph ? "graph" : "stream";
@@ -185,8 +187,7 @@ void run_data(Session& session, const Clock& clock) {
                    });
   }
   if (session.options.wants("broadcast")) {
-    sweep<int32_t>(session, clock,
-                   {"broadcast_on_stream", "32-bit", 1, Pattern::One, false, false},
+    sweep<int32_t>(session, clock, {"broadcast_on_stream", "32-bit", 1, Pattern::One, false, false},
                    [](const Buffers<int32_t>& b, cudaStream_t stream) {
                      nvshmemx_int32_broadcast_on_stream(NVSHMEM_TEAM_WORLD, b.destination, b.source,
                                                         b.count, 0, stream);
