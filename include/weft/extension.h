@@ -34,7 +34,8 @@ WEFT_EXPORT void weft_log(weft_log_level level, const char* message);
 typedef struct weft_watch* weft_watch_t;
 
 /* From now on `look(argument)` is called now and then by a thread of Weft, once this PE has a GPU
- * (weft_device_init), one call at a time. It must not block, nor create or destroy a watch. */
+ * (weft_device_init), one call at a time. It must not block, nor create or destroy a watch. Returns
+ * NULL, and an error, if there is no memory for it. */
 WEFT_EXPORT weft_watch_t weft_watch_create(void (*look)(void* argument), void* argument);
 /* No call is running, or begins, once it has returned. NULL is accepted. */
 WEFT_EXPORT void weft_watch_destroy(weft_watch_t watch);

@@ -1,6 +1,8 @@
 // The functions of weft/extension.h.
 #include <weft/extension.h>
 
+#include <new>
+
 #include "src/api/errors.hpp"
 #include "src/base/log.hpp"
 #include "src/base/watch_list.hpp"
@@ -26,7 +28,12 @@ void weft_log(weft_log_level level, const char* message) {
 }
 
 weft_watch_t weft_watch_create(void (*look)(void* argument), void* argument) {
-  return new weft_watch{weft::Watched([look, argument] { look(argument); })};
+  try {
+    return new weft_watch{weft::Watched([look, argument] { look(argument); })};
+  } catch (const std::bad_alloc&) {
+    weft::api::report(weft::Status::OutOfMemory, "weft_watch_create: no memory for a watch");
+    return nullptr;
+  }
 }
 
 void weft_watch_destroy(weft_watch_t watch) {

@@ -54,16 +54,16 @@ class SliceReduction {
   }
 
   Status reduce_chunk(const Extent& chunk) {
-    Status status = share_.combine_mates(chunk);
-    if (status == Status::Ok) {
-      status = send_shares(chunk);
-    }
+    Status status = send_shares(chunk);
     const Extent mine = part(chunk, team_.members().node());
+    if (status == Status::Ok && mine.count > 0) {
+      status = share_.combine_mates(mine, own_slot());
+    }
     if (status == Status::Ok && mine.count > 0) {
       status = team_.await_arrivals(nodes_ - 1, "reduce", peer_before());
     }
-    if (status == Status::Ok) {
-      combine_nodes(chunk, mine);
+    if (status == Status::Ok && mine.count > 0) {
+      combine_nodes(mine);
       status = send_result(mine);
     }
     if (status == Status::Ok) {
@@ -93,29 +93,38 @@ class SliceReduction {
     return team_.pe(peer((team_.members().node() + nodes_ - 1) % nodes_));
   }
 
+  // Of this PE's share, among those of the other nodes.
+  [[nodiscard]] std::byte* own_slot() const {
+    return team_.scratch().data() + team_.members().node() * slot_bytes();
+  }
+
+  // Each share is sent as soon as it is combined.
   Status send_shares(const Extent& chunk) {
+    std::byte* sums = share_.room_for(chunk);
     Status status = Status::Ok;
     for (std::size_t step = 1; step < nodes_ && status == Status::Ok; ++step) {
       const std::size_t node = (team_.members().node() + step) % nodes_;
       const Extent part = this->part(chunk, node);
-      if (part.count > 0) {
-        status =
-            send(team_, peer(node), team_.scratch().data() + team_.members().node() * slot_bytes(),
-                 {share_.sum() + share_.bytes(part.first - chunk.first), share_.bytes(part.count)});
+      if (part.count == 0) {
+        continue;
+      }
+      std::byte* sum = sums + share_.bytes(part.first - chunk.first);
+      status = share_.combine_mates(part, sum);
+      if (status == Status::Ok) {
+        status = send(team_, peer(node), own_slot(), {sum, share_.bytes(part.count)});
       }
     }
     return status;
   }
 
   // Combines this PE's share of all nodes, in node order, into `dest`.
-  void combine_nodes(const Extent& chunk, const Extent& mine) {
+  void combine_nodes(const Extent& mine) {
     const auto input = [&](std::size_t node) -> const std::byte* {
-      return node == team_.members().node() ? share_.sum() + share_.bytes(mine.first - chunk.first)
-                                            : team_.scratch().data() + node * slot_bytes();
+      return team_.scratch().data() + node * slot_bytes();
     };
     std::byte* result = share_.dest(mine.first);
     if (nodes_ == 1) {
-      std::copy_n(share_.sum(), share_.bytes(chunk.count), result);
+      std::copy_n(input(0), share_.bytes(mine.count), result);
       return;
     }
     reducer_.combine(result, input(0), input(1), mine.count);

@@ -3,6 +3,7 @@
 // in their order, and sends the sum to its parent. The root's result goes down the same way. A
 // child sends its next chunk when it has the result of the last one, so its parent has read that.
 #include <algorithm>
+#include <span>
 
 #include "src/collectives/between_nodes.hpp"
 #include "src/collectives/node_share.hpp"
@@ -29,13 +30,14 @@ class Tree {
   [[nodiscard]] std::size_t chunk_count() const { return slot_bytes() / reducer_.element_bytes; }
 
   Status reduce_chunk(const Extent& chunk) {
-    Status status = share_.combine_mates(chunk);
+    std::byte* sum = share_.room_for(chunk);
+    Status status = share_.combine_mates(chunk, sum);
     if (status == Status::Ok) {
       status = team_.await_arrivals(child_count_, kName, whom(first_child_));
     }
     if (status == Status::Ok) {
-      combine_children(chunk);
-      status = is_root() ? Status::Ok : exchange_with_parent(chunk);
+      combine_children(chunk, sum);
+      status = is_root() ? Status::Ok : exchange_with_parent({sum, share_.bytes(chunk.count)});
     }
     if (status == Status::Ok) {
       status = send_result(chunk);
@@ -68,20 +70,19 @@ class Tree {
     return team_.pe(node < node_count_ ? peer(node) : team_.index());
   }
 
-  void combine_children(const Extent& chunk) {
+  void combine_children(const Extent& chunk, std::byte* sum) {
     for (std::uint32_t child = 0; child < child_count_; ++child) {
-      reducer_.combine(share_.sum(), share_.sum(), slot(child), chunk.count);
+      reducer_.combine(sum, sum, slot(child), chunk.count);
     }
-    if (is_root()) {
-      std::copy_n(share_.sum(), share_.bytes(chunk.count), share_.dest(chunk.first));
+    if (is_root() && sum != share_.dest(chunk.first)) {
+      std::copy_n(sum, share_.bytes(chunk.count), share_.dest(chunk.first));
     }
   }
 
-  Status exchange_with_parent(const Extent& chunk) {
+  Status exchange_with_parent(std::span<const std::byte> sum) {
     const std::uint32_t place = team_.members().node() - 1;
     const std::uint32_t parent = place / fan_in_;
-    const Status status =
-        send(team_, peer(parent), slot(place % fan_in_), {share_.sum(), share_.bytes(chunk.count)});
+    const Status status = send(team_, peer(parent), slot(place % fan_in_), sum);
     return status == Status::Ok ? team_.await_results(1, kName, whom(parent)) : status;
   }
 

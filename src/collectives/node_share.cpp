@@ -4,20 +4,28 @@
 
 namespace weft::collectives::between_nodes {
 
-Status NodeShare::combine_mates(const Extent& chunk) {
+std::byte* NodeShare::room_for(const Extent& chunk) {
+  if (sides_.source != sides_.dest) {
+    return dest(chunk.first);
+  }
+  sums_.resize(bytes(chunk.count));
+  return sums_.data();
+}
+
+Status NodeShare::combine_mates(const Extent& chunk, std::byte* sum) {
   const TeamMembers& members = team_.members();
   const std::byte* source = sides_.source + bytes(chunk.first);
-  sum_.resize(bytes(chunk.count));
-  Status status = copy_from_mate(team_, members.mates().front(), sum_.data(), source, sum_.size());
+  const std::size_t size = bytes(chunk.count);
+  Status status = copy_from_mate(team_, members.mates().front(), sum, source, size);
   for (std::size_t i = 1; i < members.mates().size() && status == Status::Ok; ++i) {
     const std::uint32_t mate = members.mates()[i];
     const void* view = team_.view(source, mate);
     if (view == nullptr) {
-      copy_.resize(sum_.size());
-      status = copy_from_mate(team_, mate, copy_.data(), source, copy_.size());
+      copy_.resize(size);
+      status = copy_from_mate(team_, mate, copy_.data(), source, size);
       view = copy_.data();
     }
-    reducer_.combine(sum_.data(), sum_.data(), view, chunk.count);
+    reducer_.combine(sum, sum, view, chunk.count);
   }
   return status;
 }

@@ -31,10 +31,14 @@ class NodeShare {
   // The place of an element in this PE's `dest`.
   [[nodiscard]] std::byte* dest(std::size_t element) const { return sides_.dest + bytes(element); }
 
-  // Combines the chunk of all mates, in their order, into sum().
-  Status combine_mates(const Extent& chunk);
+  // Combines the chunk of all mates, in their order, into `sum`.
+  Status combine_mates(const Extent& chunk, std::byte* sum);
 
-  [[nodiscard]] std::byte* sum() { return sum_.data(); }
+  // Room for the sums of a chunk, until its result is stored to `dest`: the same elements of `dest`,
+  // which the NICs know, so that no send registers its source. A result comes when the sums have
+  // been received. If `dest` is also the source, which mates' sums are still to be made of, it is
+  // other memory.
+  [[nodiscard]] std::byte* room_for(const Extent& chunk);
 
   // Copies the chunk from this PE's `dest` to the mates'.
   Status give_to_mates(const Extent& chunk);
@@ -43,7 +47,7 @@ class NodeShare {
   Team& team_;
   Sides sides_;
   Reducer reducer_;
-  std::vector<std::byte> sum_;
+  std::vector<std::byte> sums_;  // of reductions in place
   std::vector<std::byte> copy_;  // of a mate whose memory is not mapped
 };
 

@@ -9,6 +9,8 @@
 
 #include <sys/wait.h>
 
+#include "tests/support/paths.hpp"
+
 namespace weft::test {
 
 struct Outcome {

@@ -24,6 +24,7 @@
 #include "src/base/error.hpp"
 #include "src/base/file_descriptor.hpp"
 #include "src/bootstrap/pmi_store.hpp"
+#include "tests/support/paths.hpp"
 
 namespace weft {
 namespace {

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/multi/launch.hpp"
+#include "tests/support/paths.hpp"
 
 namespace weft::test {
 namespace {

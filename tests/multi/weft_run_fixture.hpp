@@ -20,6 +20,7 @@
 
 #include "src/base/clock.hpp"
 #include "src/base/whole_file.hpp"
+#include "tests/support/paths.hpp"
 
 namespace weft::test {
 

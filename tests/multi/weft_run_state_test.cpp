@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "tests/multi/weft_run_fixture.hpp"
+#include "tests/support/paths.hpp"
 
 namespace weft {
 namespace {

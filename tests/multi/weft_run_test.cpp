@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/multi/weft_run_fixture.hpp"
+#include "tests/support/paths.hpp"
 
 namespace weft {
 namespace {

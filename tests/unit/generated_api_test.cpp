@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/support/paths.hpp"
+
 namespace {
 
 TEST(GeneratedApi, HeadersAreWhatTheTablesGive) {

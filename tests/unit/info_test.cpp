@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "src/base/error.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/unit/topology_fixtures.hpp"
 #include "tools/info/env_table.hpp"
 #include "tools/info/report.hpp"

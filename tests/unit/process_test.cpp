@@ -15,6 +15,7 @@
 
 #include "src/base/file_descriptor.hpp"
 #include "src/base/whole_file.hpp"
+#include "tests/support/paths.hpp"
 #include "tools/run/processes.hpp"
 
 namespace weft {

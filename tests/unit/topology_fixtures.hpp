@@ -9,6 +9,7 @@
 
 #include "src/topology/machine.hpp"
 #include "src/topology/nic_choice.hpp"
+#include "tests/support/paths.hpp"
 
 namespace weft::topology {
 

@@ -13,6 +13,7 @@
 #include "src/base/error.hpp"
 #include "src/topology/interfaces.hpp"
 #include "src/topology/links.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/unit/topology_fixtures.hpp"
 
 namespace weft::topology {

@@ -12,6 +12,7 @@
 #ifndef WEFT_DEVICE_LOW_LATENCY_CUH
 #define WEFT_DEVICE_LOW_LATENCY_CUH
 
+#include <weft/device/divisor.hpp>
 #include <weft/device/meeting.cuh>
 #include <weft/device/standard.hpp>
 
@@ -29,11 +30,13 @@ inline constexpr std::size_t kLowLatencyBytesMax<Warp> = std::size_t{4} << 10U;
 template <>
 inline constexpr std::size_t kLowLatencyBytesMax<Thread> = 128;
 
+static_assert(kWideParcels < Divisor::kDividendEnd, "a parcel's number is divided");
 static_assert(kLowLatencyBytesMax<Block> <= std::size_t{kExchangeParcels} * kParcelBytes &&
                   kLowLatencyBytesMax<Warp> <= std::size_t{kNarrowParcels} * kParcelBytes,
               "the buffer holds what every member sends");
 
-// That a thread sends or waits for at once.
+// That a thread sends or waits for at once. Eight of a thread alone take 176 registers, 96 with
+// four: a kernel of 512 threads would not start.
 #ifdef __CUDACC_RDC__
 inline constexpr std::uint32_t kParcelsTogether = 2;
 #else
@@ -203,6 +206,7 @@ __device__ void send_blocks(const TeamState& team, const Blocks& blocks, const P
   constexpr std::uint32_t kUnroll = kParcelsTogether;
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const std::uint32_t total = (team.size - 1) * call.per_member;
+  const Divisor per_member(call.per_member);
   for (std::uint32_t first = Scope::rank(); first < total; first += kUnroll * Scope::size()) {
     std::uint64_t data[kUnroll];
     Parcel* to[kUnroll];
@@ -211,7 +215,7 @@ __device__ void send_blocks(const TeamState& team, const Blocks& blocks, const P
       const std::uint32_t item = first + u * Scope::size();
       to[u] = nullptr;
       if (item < total) {
-        const std::uint32_t step = item / call.per_member;
+        const std::uint32_t step = per_member.quotient(item);
         const std::uint32_t index = item - step * call.per_member;
         const std::uint32_t member = member_after(team, step + 1);
         data[u] = load_packed(blocks.source + member * blocks.source_stride + index * kParcelBytes,
@@ -236,6 +240,7 @@ __device__ void receive_blocks(const TeamState& team,
   constexpr std::uint32_t kUnroll = kParcelsTogether;
   const auto bytes = static_cast<std::uint32_t>(blocks.bytes);
   const std::uint32_t total = (team.size - 1) * call.per_member;
+  const Divisor per_member(call.per_member);
   for (std::uint32_t first = Scope::rank(); first < total; first += kUnroll * Scope::size()) {
     ParcelWait<kUnroll> wait;
     std::uint32_t member[kUnroll];
@@ -245,7 +250,7 @@ __device__ void receive_blocks(const TeamState& team,
       const std::uint32_t item = first + u * Scope::size();
       wait.from[u] = nullptr;
       if (item < total) {
-        const std::uint32_t step = item / call.per_member;
+        const std::uint32_t step = per_member.quotient(item);
         index[u] = item - step * call.per_member;
         member[u] = member_after(team, team.size - 1 - step);  // who sends to this PE first, first
         wait.pe[u] = pe_of(team, member[u]);

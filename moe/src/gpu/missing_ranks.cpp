@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "moe/src/plan/failure.hpp"
 #include "src/base/atomic.hpp"
 
 namespace weft::moe::engine {
@@ -28,6 +29,9 @@ MissingRanks::MissingRanks(gpu::moe::Record& record,
       masks_(config.on_timeout == WEFT_MOE_MASK) {
   const auto look = [](void* self) { static_cast<MissingRanks*>(self)->look(); };
   watch_.reset(weft_watch_create(look, this));
+  if (watch_ == nullptr) {
+    check(WEFT_OUT_OF_MEMORY);
+  }
 }
 
 MissingRanks::~MissingRanks() {
