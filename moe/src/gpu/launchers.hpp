@@ -15,7 +15,7 @@
 
 #include "moe/src/gpu/layout.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 
 // Loads the kernels (on_stream.hpp says why), and returns how many blocks of any of them a multiprocessor of the current GPU
 // holds, and how many multiprocessors it has. Throws Error.
@@ -131,4 +131,4 @@ struct RowRoutes {
 // In place of the send of a dispatch or a combine that this PE cannot make, and of its receive.
 [[nodiscard]] int refuse(const KernelArguments& exchange, weft_moe_step step, weft_stream_t stream);
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

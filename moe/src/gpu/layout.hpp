@@ -32,11 +32,8 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 
-using ::weft::moe::kExpertsMax;
-using ::weft::moe::kRanksMax;
-using ::weft::moe::kTopkMax;
 // What a row has behind its payload; a group of threads keeps it in shared memory.
 inline constexpr std::uint32_t kTailMax = 2560;
 inline constexpr std::size_t kParcel = 16;
@@ -621,4 +618,4 @@ struct KernelArguments {
   std::uint32_t column = 0;
 };
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

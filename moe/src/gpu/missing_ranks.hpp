@@ -19,12 +19,12 @@
 namespace weft::moe::engine {
 
 // What to add where not all blocks of the kernel that missed them had begun; else "". Pure.
-[[nodiscard]] std::string describe_blocks(const gpu::moe::Record& record);
+[[nodiscard]] std::string describe_blocks(const gpu::Record& record);
 
 class MissingRanks {
  public:
   // `record`, `ranks` and `timeouts` outlive it.
-  MissingRanks(gpu::moe::Record& record,
+  MissingRanks(gpu::Record& record,
                const Ranks& ranks,
                const Timeouts& timeouts,
                const weft_moe_config& config);
@@ -43,7 +43,7 @@ class MissingRanks {
  private:
   void look();
 
-  gpu::moe::Record& record_;
+  gpu::Record& record_;
   const Ranks& ranks_;
   const Timeouts& timeouts_;
   bool masks_;

@@ -3,7 +3,7 @@
 #include "moe/src/gpu/turns.hpp"
 #include "src/base/error.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 namespace {
 
 [[noreturn]] void fail_absent() {
@@ -81,4 +81,4 @@ int Turns::Turn::end() {
   fail_absent();
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

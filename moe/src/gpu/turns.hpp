@@ -15,7 +15,7 @@
 
 #include "moe/src/gpu/launchers.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 
 // What an exchange has of it.
 class Turns {
@@ -50,4 +50,4 @@ class Turns {
   std::unique_ptr<Use> use_;
 };
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

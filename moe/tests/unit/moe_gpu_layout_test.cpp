@@ -7,7 +7,7 @@
 
 #include "moe/src/gpu/layout.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 namespace {
 
 class Pieces {
@@ -148,4 +148,4 @@ TEST(MoeGpuLayout, NothingOverlapsBetweenNodes) {
 }
 
 }  // namespace
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

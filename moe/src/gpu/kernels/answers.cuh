@@ -11,7 +11,7 @@
 #include "moe/src/gpu/kernels/polled.cuh"
 #include "moe/src/gpu/kernels/sums.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- A combine as its kernel began it
 //
@@ -610,4 +610,4 @@ __device__ void await_far_combine_headers(const Combining<Way>& combining) {
   __syncwarp();
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -25,7 +25,7 @@
 #error "compiled by in_node.cu and between_nodes.cu"
 #endif
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // The variant of a dispatch kernel. Each variant is a separate kernel: skipped code still costs instruction-cache misses.
 template <Rows kItsRows, bool kIsByRank, bool kHasFew, bool kIsPolled = false>
@@ -449,4 +449,4 @@ __device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visi
   for_units_together<kRows == Rows::WarpPerRow ? 8 : 4, kRows>(from, units, visit);
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

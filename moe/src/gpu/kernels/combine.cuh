@@ -10,7 +10,7 @@
 #include "moe/src/gpu/kernels/send_answers.cuh"
 #include "moe/src/gpu/kernels/store_sums.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 namespace {
 
 // All threads of the grid: what this rank answers for others, and then its sums.
@@ -269,4 +269,4 @@ inline Loaded load_combine() {
   return found;
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -13,7 +13,7 @@
 #define WEFT_MOE_BULK(...) asm volatile(__VA_ARGS__)
 #endif
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Bulk copies
 //
@@ -277,4 +277,4 @@ class PendingWords {
   std::uint32_t count_ = 0;
 };
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

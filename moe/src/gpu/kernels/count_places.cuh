@@ -13,7 +13,7 @@
 
 #include "moe/src/gpu/kernels/counts.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kWordsOfTile = 4;
 inline constexpr std::uint32_t kTokensOfTile = kWordsOfTile * kWarp;
@@ -252,4 +252,4 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 }  // namespace
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

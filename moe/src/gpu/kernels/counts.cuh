@@ -11,7 +11,7 @@
 #include "moe/src/gpu/kernels/call.cuh"
 #include "moe/src/gpu/kernels/nodes.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Ids
 //
@@ -525,4 +525,4 @@ __device__ void send_headers(const KernelArguments& exchange,
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -6,7 +6,7 @@
 #include "moe/src/gpu/kernels/kernels.hpp"
 #include "moe/src/gpu/launchers.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 namespace {
 
 constexpr unsigned kThreads = 1024;
@@ -146,4 +146,4 @@ int show_row_routes(const RowRoutes& call, weft_stream_t stream) {
   return cudaGetLastError();
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

@@ -14,7 +14,7 @@
 #include "moe/src/gpu/kernels/receive.cuh"
 #include "moe/src/gpu/kernels/send.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 namespace {
 
 struct BlockPerRowReceiveMemory {
@@ -309,4 +309,4 @@ inline Loaded load_dispatch() {
   return found;
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

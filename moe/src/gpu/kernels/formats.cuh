@@ -13,7 +13,7 @@
 
 #include "moe/src/gpu/kernels/sums.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Quantisation
 //
@@ -271,4 +271,4 @@ struct Maker<Making::Nvfp4> : Given {
   }
 };
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -12,7 +12,7 @@
 #include "moe/src/gpu/kernels/copy_engine.cuh"
 #include "moe/src/gpu/kernels/kernels.hpp"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // Of the GPU of this process; 0 if it cannot be request.
 inline int attribute_of_gpu(cudaDeviceAttr which) {
@@ -136,4 +136,4 @@ inline Loaded load_all() {
 
 inline constexpr Kernels kKernels{&load_all, &dispatch, &combine, &refuse};
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -18,7 +18,7 @@
 #include "moe/src/gpu/kernels/call.cuh"
 #include "moe/src/gpu/layout.hpp"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // Offsets are those in the memory of an exchange.
 struct Message {
@@ -163,4 +163,4 @@ inline __device__ void finish(const KernelArguments& exchange) {
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -11,7 +11,7 @@
 #include "moe/src/gpu/kernels/call.cuh"
 #include "moe/src/gpu/kernels/copy_engine.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // The threads of a block that read headers: the last ones, from `kFirst` on.
 template <std::uint32_t kFirst>
@@ -438,4 +438,4 @@ __device__ void copy_scales(const Receiving<Path>& receiving, ScalesAt&& scales_
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

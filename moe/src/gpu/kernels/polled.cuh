@@ -11,7 +11,7 @@
 
 #include "moe/src/gpu/kernels/call.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 inline __device__ Vector16 empty_slot() {
   return {kEmptySlot, kEmptySlot, kEmptySlot, kEmptySlot};
@@ -161,4 +161,4 @@ inline __device__ void end_polled(const KernelArguments& exchange,
   clear_spoilt(exchange, call, is_refused);
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -7,7 +7,7 @@
 #include "moe/src/gpu/kernels/polled.cuh"
 #include "moe/src/gpu/kernels/receive_headers.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Parcels
 //
@@ -695,4 +695,4 @@ __device__ void receive_rows(const Order<Path>& order) {
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -10,7 +10,7 @@
 #include "moe/src/gpu/kernels/nodes.cuh"
 #include "moe/src/gpu/kernels/places.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Headers
 
@@ -295,4 +295,4 @@ __device__ void begin_compact_experts(const Receiving<Path>& receiving) {
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -12,7 +12,7 @@
 #include "moe/src/gpu/kernels/places.cuh"
 #include "moe/src/gpu/kernels/polled.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // One call as its kernel began it, and what this thread has yet to tell.
 template <typename ItsPath>
@@ -428,4 +428,4 @@ __device__ void send_many_rows(Sending<Path> sending, SendMemory& shared, std::u
   sending.words.store(sending.number());
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -6,7 +6,7 @@
 
 #include "moe/src/gpu/kernels/answers.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // A sum, or a row, that is stored for one who polls it.
 struct SumForPoller : Plainly, ForPoller {
@@ -256,4 +256,4 @@ class Answers {
   PendingWords<kRows> words_;
 };
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -6,7 +6,7 @@
 #include "moe/src/gpu/kernels/kernels.hpp"
 #include "moe/src/gpu/launchers.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 namespace {
 
 constexpr unsigned kThreads = 256;
@@ -63,4 +63,4 @@ int find_sources(const KernelArguments& exchange, const Sources& call, weft_stre
   return cudaGetLastError();
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

@@ -6,7 +6,7 @@
 
 #include "moe/src/gpu/kernels/answers.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Polled
 //
@@ -460,4 +460,4 @@ class Sums {
   Request next_{};
 };
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

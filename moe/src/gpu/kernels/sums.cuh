@@ -15,7 +15,7 @@
 #include "moe/src/gpu/kernels/call.cuh"
 #include "moe/src/gpu/kernels/copy_engine.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Numbers and their sums
 //
@@ -661,4 +661,4 @@ __device__ void store_sum_of_fp8(const Terms& terms, std::uint32_t hidden, std::
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -14,7 +14,7 @@
 #error "compiled by in_node.cu and between_nodes.cu"
 #endif
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kThreads = 512;  // of a block
 inline constexpr std::uint32_t kGroupsMax = 16;
@@ -165,4 +165,4 @@ __device__ std::uint32_t draw(std::uint32_t& drawn) {
   return (number / kTogether * gridDim.x + blockIdx.x) * kTogether + number % kTogether;
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS
