@@ -42,7 +42,7 @@ struct Message {
   std::int32_t parts = 1;       // messages to wait for
   std::int32_t mode = 0;        // what all ranks must do alike in this call
   std::uint64_t reply_reduced =
-      0;  // dispatch: where in the sender's pool the receiver's answer begins, in rows
+      0;  // dispatch: where in the sender's pool the receiver's partial sums begin, in rows
   std::uint64_t reply_exact = 0;
   std::int32_t refuser =
       -1;  // in a refusal: the PE that it comes from, perhaps by way of the sender
@@ -53,7 +53,7 @@ struct Message {
 
 static_assert(sizeof(Message) == 320);
 
-// Of a node whose ranks answer together: bits of Message::missing.
+// Of a node whose ranks make partial sums together: bits of Message::missing.
 inline constexpr std::size_t kMatesMax = 256;
 
 struct ChannelShape {

@@ -122,9 +122,9 @@ CpuExchange::CpuExchange(const weft_moe_config& config, bool shares_memory, std:
     node_sums_.emplace(config, ranks_, groups_,
                        memory + shapes_.bytes(ranks_.count()) - shapes_.node_sums);
     attendance_.tell(node_sums_->parts_there(), false);
-    attendance_.tell(node_sums_->answered(), false);
+    attendance_.tell(node_sums_->sums_sent(), false);
     refusals_.add(node_sums_->parts_there(), WEFT_MOE_COMBINE);
-    refusals_.add(node_sums_->answered(), WEFT_MOE_COMBINE);
+    refusals_.add(node_sums_->sums_sent(), WEFT_MOE_COMBINE);
   }
 }
 

@@ -1,5 +1,5 @@
 // One exchange of a PE: its sizes, its channels, and which step it is in. dispatch.cpp is the whole of one dispatch,
-// combine.cpp that of one combine; placement.cpp places received rows, node_sums.cpp adds up what a node answers together,
+// combine.cpp that of one combine; placement.cpp places received rows, node_sums.cpp adds up the partial sums of a node,
 // sums.cpp what comes back, attendance.cpp finds out who is missing.
 //
 // Owner, threads: engine.hpp. Invariant: every rank makes the same calls in the same order, so that the channels' counts of calls agree.
@@ -105,9 +105,9 @@ class CpuExchange final : public Engine {
                  std::size_t rank,
                  std::size_t slot,
                  RowSum<Type>& sum) const;
-  void answer_other_nodes(const Routing& routing, Message header);
+  void send_to_other_nodes(const Routing& routing, Message header);
   void stay_together();
-  void send_answers(const Routing& routing, const Message& answer, std::vector<bool>& answered);
+  void send_partial_sums(const Routing& routing, const Message& header, std::vector<bool>& sent);
 
   [[nodiscard]] std::size_t me() const { return static_cast<std::size_t>(ranks_.me); }
 
@@ -134,7 +134,7 @@ class CpuExchange final : public Engine {
   Channel weights_;
   Channel combine_;
   Refusals refusals_;
-  std::optional<NodeSums> node_sums_;  // where ranks of this node answer together
+  std::optional<NodeSums> node_sums_;  // where ranks of this node make partial sums together
   Attendance attendance_;
   Placement placement_;
   std::uint64_t combines_ = 0;

@@ -19,8 +19,8 @@ namespace weft::moe::engine {
 struct Sent {
   std::vector<std::uint64_t> bits;   // by token, as slot_of takes them
   std::vector<std::int32_t> tokens;  // by slot
-  std::size_t exact_rows = 0;        // answers when each expert's row travels
-  std::size_t reply_reduced = 0;     // where its answers begin in this PE's combine pool, in rows
+  std::size_t exact_rows = 0;        // that come back when each expert's row travels
+  std::size_t reply_reduced = 0;  // where its partial sums begin in this PE's combine pool, in rows
   std::size_t reply_exact = 0;
 };
 

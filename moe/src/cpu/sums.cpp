@@ -8,7 +8,7 @@
 namespace weft::moe::engine {
 
 Sums::Sums(const SumsOf& of,
-           const Answers& from,
+           const ReceivedPartialSums& from,
            const Routing& routing,
            const weft_moe_outputs& outputs)
     : of_(of),

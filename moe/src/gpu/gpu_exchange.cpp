@@ -404,7 +404,7 @@ void GpuExchange::rejoin() {
   now.missing = now.late = now.spoilt[0] = now.spoilt[1] = 0;
   // Of calls that did not count all rows, because a rank was missing.
   std::ranges::fill(now.staged, 0U);
-  std::ranges::fill(now.answers, 0U);
+  std::ranges::fill(now.staged_partial_sums, 0U);
   std::ranges::fill(now.drawn, 0U);
   write(now);
   record().refused_step = record().bad_id_seen = 0;

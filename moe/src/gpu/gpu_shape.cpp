@@ -19,8 +19,8 @@ bool may_share(const weft_moe_config& config) {
   return config.row_per != WEFT_MOE_ROW_PER_RANK && config.on_timeout == WEFT_MOE_ERROR;
 }
 
-// What is answered between nodes, by each rank or by all of a node together.
-void place_answers(const weft_moe_config& config, const Ranks& ranks, gpu::Shape& shape) {
+// Partial sums that are sent between nodes, by each rank or by all of a node together.
+void place_partial_sums(const weft_moe_config& config, const Ranks& ranks, gpu::Shape& shape) {
   shape.staged_places = shape.far_places = shape.ranks();
   const std::vector<int> nodes = ranks.nodes();
   const Groups groups(nodes, static_cast<std::size_t>(ranks.me), true);
@@ -57,7 +57,7 @@ gpu::Shape gpu_shape(const weft_moe_config& config, const Ranks& ranks) {
                 shape.max_tokens <= gpu::kPolledTokensMax &&
                 shape.arrivals() <= gpu::kPolledRowsMax;
   if (shape.stages) {
-    place_answers(config, ranks, shape);
+    place_partial_sums(config, ranks, shape);
   }
   shape.settle();
   return shape;
@@ -66,8 +66,8 @@ gpu::Shape gpu_shape(const weft_moe_config& config, const Ranks& ranks) {
 void clear_polled(const gpu::Shape& shape, std::byte* memory, std::uint64_t dispatches) {
   if (shape.polls) {
     const auto put_back = static_cast<std::uint32_t>(dispatches);
-    weft::gpu::fill(memory + shape.answers_begin, shape.answered_begin - shape.answers_begin,
-                    gpu::kEmptySlot);
+    weft::gpu::fill(memory + shape.partial_sums_begin,
+                    shape.partial_sums_arrived_begin - shape.partial_sums_begin, gpu::kEmptySlot);
     weft::gpu::fill(memory + shape.polled_begin, shape.put_back_begin - shape.polled_begin,
                     gpu::kEmptySlot);
     weft::gpu::fill(memory + shape.put_back_begin, shape.outputs_begin - shape.put_back_begin,

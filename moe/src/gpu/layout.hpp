@@ -6,12 +6,12 @@
 //                           arrived   [ranks][max_tokens] words: the call whose row is here
 //                           counts    [ranks][1 + most local experts] parcels: header, rows for each expert
 //                           parcels   [ranks][parcel_slots] rows of few tokens, by parcel_of
-//     for each parity       answered  [max_tokens * topk] words: the call whose answer is here
+//     for each parity       partial_sums_arrived [max_tokens * topk] words: the call whose partial sum is here
 //                           headers   [ranks] parcels of combine, the combine headers: one from each rank in each call
 //                           weights   [ranks][max_tokens * topk / 2] parcels: weights that combine was given
 //     for each polled_turn  polled    [ranks][max_tokens] rows, by source and slot, if what is sent is polled
 //                           put_back  [ranks] words of 4 bytes, for all turns: before which dispatch that rank has put back what it polled
-//     for each answer_turn  answers   [max_tokens * topk] rows of combine: at token * topk + lane
+//     for each partial_sum_turn  partial_sums [max_tokens * topk] rows of combine: at token * topk + lane
 //     with outputs_in_place
 //       for each generation outputs   [ranks * max_tokens] rows of combine, by the rows of x: written by the experts, read by peers
 //     between nodes, what gpu/staging.hpp lays out
@@ -188,25 +188,25 @@ struct Shape {
   bool stages = false;         // some ranks are on other nodes
   bool keeps_outputs = false;  // weft_moe_config.outputs_in_place
   bool polls = false;          // what is sent, instead of words (gpu/kernels/polled.cuh)
-  // With a row for each node; else 0. Sources of other nodes that one rank answers for its node, at most, and parts of an answer.
+  // With a row for each node; else 0. Sources of other nodes for which one rank makes the partial sums of its node, at most, and parts of each.
   std::uint32_t relayed = 0;
   std::uint32_t parts = 0;
   std::uint32_t part_bytes = 0;
   // And where rows stay where they arrive (WEFT_MOE_RANK_MAJOR): those for a node arrive apart, and are copied from there.
   bool shares_apart = false;
-  // Between nodes: sources of which this rank stages answers, and ranks or nodes that send it some.
+  // Between nodes: sources for which this rank stages partial sums, and ranks or nodes that send it some.
   std::uint32_t staged_places = 0;
   std::uint32_t far_places = 0;
   // Of the rest, by settle():
   PlanShape its_plan{};
   std::size_t arrived_begin = 0;
   std::size_t counts_begin = 0;
-  std::size_t answers_begin = 0;
-  std::size_t answered_begin = 0;
+  std::size_t partial_sums_begin = 0;
+  std::size_t partial_sums_arrived_begin = 0;
   std::size_t combine_headers_begin = 0;
   std::size_t weights_begin = 0;
   std::size_t rows_as_parcels_begin = 0;
-  std::uint32_t answer_turns = kParities;
+  std::uint32_t partial_sum_turns = kParities;
   std::size_t polled_begin = 0;
   std::size_t put_back_begin = 0;
   std::size_t outputs_begin = 0;
@@ -229,12 +229,13 @@ struct Shape {
     const bool has_rows = !polls || generations == 3;
     arrived_begin = has_rows ? generations * arrivals() * row.bytes() : 0;
     counts_begin = align_for_bulk(arrived_begin + generations * arrivals() * sizeof(std::uint64_t));
-    answers_begin =
+    partial_sums_begin =
         align_for_bulk(counts_begin + generations * ranks() * parcels_of_counts() * kParcel);
-    answer_turns = polls ? kPolledTurns : kParities;
-    answered_begin = align_for_bulk(answers_begin + answer_turns * lanes() * output_bytes);
+    partial_sum_turns = polls ? kPolledTurns : kParities;
+    partial_sums_arrived_begin =
+        align_for_bulk(partial_sums_begin + partial_sum_turns * lanes() * output_bytes);
     combine_headers_begin =
-        align_for_bulk(answered_begin + kParities * lanes() * sizeof(std::uint64_t));
+        align_for_bulk(partial_sums_arrived_begin + kParities * lanes() * sizeof(std::uint64_t));
     weights_begin = align_for_bulk(combine_headers_begin + kParities * ranks() * kParcel);
     rows_as_parcels_begin =
         align_for_bulk(weights_begin + kParities * ranks() * parcels_of_weights() * kParcel);
@@ -287,14 +288,16 @@ struct Shape {
            ((turn_of(call) * ranks() + source) * parcels_of_counts() + index) * kParcel;
   }
 
-  WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::size_t lane) const {
-    return answers_begin +
-           ((answer_turns == kParities ? call % kParities : call % kPolledTurns) * lanes() + lane) *
+  WEFT_HOST_DEVICE std::size_t partial_sum_at(std::uint64_t call, std::size_t lane) const {
+    return partial_sums_begin +
+           ((partial_sum_turns == kParities ? call % kParities : call % kPolledTurns) * lanes() +
+            lane) *
                output_bytes;
   }
 
-  WEFT_HOST_DEVICE std::size_t answered_at(std::uint64_t call, std::size_t lane) const {
-    return answered_begin + ((call % kParities) * lanes() + lane) * sizeof(std::uint64_t);
+  WEFT_HOST_DEVICE std::size_t partial_sum_arrived_at(std::uint64_t call, std::size_t lane) const {
+    return partial_sums_arrived_begin +
+           ((call % kParities) * lanes() + lane) * sizeof(std::uint64_t);
   }
 
   WEFT_HOST_DEVICE std::size_t combine_header_at(std::uint64_t call, std::uint32_t source) const {
@@ -408,11 +411,11 @@ struct PlanHeader {
 //       for each generation rows      [ranks][max_tokens] rows, by target and slot
 //                           counts    [ranks][1 + most local experts] parcels, by target
 //       for each parity     weights   [max_tokens * topk / 2] parcels
-//                           answers   [staged_places][max_tokens] rows of combine, by source and slot
+//                           partial_sums [staged_places][max_tokens] rows of combine, by source and slot
 //     and what of combine comes from there
-//       for each parity     answers   [far_places][max_tokens] rows, by the rank that they come from, or its node, and slot
-//                           answered  [ranks] words: the call whose answers from that rank are all here
-//     with a row for each node, what ranks of one node add up (gpu/kernels/answers.cuh)
+//       for each parity     partial_sums [far_places][max_tokens] rows, by the rank that they come from, or its node, and slot
+//                           partial_sums_arrived [ranks] words: the call whose partial sums from that rank are all here
+//     with a row for each node, what ranks of one node add up (gpu/kernels/partial_sums.cuh)
 //       for each parity     parts     [relayed][max_tokens][parts] sums, not rounded, by source and slot
 //                           put_parts [relayed][max_tokens][parts] words: the call whose part is here
 //       for each generation shared    [ranks][max_tokens] rows of dispatch for a node, by source and slot, if they arrive apart
@@ -437,21 +440,25 @@ struct Staging {
   }
 
   // The first of those for the source that has this place (KernelArguments::place_here).
-  WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::uint32_t place) const {
-    return answers_begin() + answers_at((call % kParities) * shape.staged_places + place);
+  WEFT_HOST_DEVICE std::size_t partial_sum_at(std::uint64_t call, std::uint32_t place) const {
+    return partial_sums_begin() +
+           bytes_of_partial_sums((call % kParities) * shape.staged_places + place);
   }
 
   // The first of those of the rank or node that has this place (KernelArguments::place_there).
-  WEFT_HOST_DEVICE std::size_t far_answer_at(std::uint64_t call, std::uint32_t place) const {
-    return answers_begin() + answers_at(kParities * shape.staged_places +
-                                        (call % kParities) * shape.far_places + place);
+  WEFT_HOST_DEVICE std::size_t far_partial_sum_at(std::uint64_t call, std::uint32_t place) const {
+    return partial_sums_begin() +
+           bytes_of_partial_sums(kParities * shape.staged_places +
+                                 (call % kParities) * shape.far_places + place);
   }
 
-  WEFT_HOST_DEVICE std::size_t far_answered_at(std::uint64_t call, std::uint32_t rank) const {
-    return answered_begin() + ((call % kParities) * shape.ranks() + rank) * sizeof(std::uint64_t);
+  WEFT_HOST_DEVICE std::size_t far_partial_sums_arrived_at(std::uint64_t call,
+                                                           std::uint32_t rank) const {
+    return partial_sums_arrived_begin() +
+           ((call % kParities) * shape.ranks() + rank) * sizeof(std::uint64_t);
   }
 
-  // Parts of the answer to a row that came by node.
+  // Parts of the partial sum of a row that came by node.
   WEFT_HOST_DEVICE std::size_t part_at(std::uint64_t call,
                                        std::uint32_t place,
                                        std::uint32_t slot,
@@ -484,7 +491,7 @@ struct Staging {
 
   // At a multiple of 16.
   WEFT_HOST_DEVICE std::size_t parts_begin() const {
-    return answered_begin() + kParities * shape.ranks() * sizeof(std::uint64_t);
+    return partial_sums_arrived_begin() + kParities * shape.ranks() * sizeof(std::uint64_t);
   }
 
   // At a multiple of 16, too.
@@ -517,18 +524,18 @@ struct Staging {
     return counts_begin() + shape.generations * shape.ranks() * counts_bytes();
   }
 
-  WEFT_HOST_DEVICE std::size_t answers_begin() const {
+  WEFT_HOST_DEVICE std::size_t partial_sums_begin() const {
     return weights_begin() + kParities * shape.parcels_of_weights() * kParcel;
   }
 
   // Behind those of so many places.
-  WEFT_HOST_DEVICE std::size_t answers_at(std::size_t places) const {
+  WEFT_HOST_DEVICE std::size_t bytes_of_partial_sums(std::size_t places) const {
     return places * shape.max_tokens * shape.output_bytes;
   }
 
-  WEFT_HOST_DEVICE std::size_t answered_begin() const {
-    return answers_begin() +
-           answers_at(std::size_t{kParities} * (shape.staged_places + shape.far_places));
+  WEFT_HOST_DEVICE std::size_t partial_sums_arrived_begin() const {
+    return partial_sums_begin() +
+           bytes_of_partial_sums(std::size_t{kParities} * (shape.staged_places + shape.far_places));
   }
 };
 
@@ -560,9 +567,9 @@ struct State {
       verdicts[kRanksMax];  // call * 2 + 1: the rank has come; call * 2: it has not (WEFT_MOE_MASK)
   std::uint32_t
       staged[kRanksMax];  // rows for a rank of another node, as gpu/kernels/nodes.cuh counts them
-  std::uint32_t staged_rows[kRanksMax];  // how many there will be
-  std::uint32_t answers[kRanksMax];      // rows that are answered, counted the same way
-  std::int32_t pes[kRanksMax];           // by rank
+  std::uint32_t staged_rows[kRanksMax];          // how many there will be
+  std::uint32_t staged_partial_sums[kRanksMax];  // counted the same way
+  std::int32_t pes[kRanksMax];                   // by rank
 };
 
 // What went wrong first, or missed most; in host memory that the GPU writes.
@@ -589,8 +596,8 @@ struct KernelArguments {
   Shape shape;
   std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here, or null
   std::uint64_t remote = 0;           // ranks whose memory is not mapped, as bits
-  // With a row for each node: the rank that takes what this one sends to the node of rank i, the first rank there, and where the answers
-  // of that node lie at a source; the rank of this node in whose memory the rows of rank i arrive, and where their answers are added
+  // With a row for each node: the rank that takes what this one sends to the node of rank i, the first rank there, and where the partial sums
+  // of that node lie at a source; the rank of this node in whose memory the rows of rank i arrive, and where parts of their partial sums are added
   // up. Without relays all are the identity; `relay_here` is this rank.
   bool by_node = false;
   std::uint8_t relay_there[kRanksMax] = {};

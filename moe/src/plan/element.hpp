@@ -160,9 +160,9 @@ class RowSum {
 // Whether the experts' rank sums before it sends.
 [[nodiscard]] bool sums_at_experts(weft_moe_precision precision);
 // Of a row of combine on its way.
-[[nodiscard]] std::size_t answer_bytes_of(weft_moe_type type,
-                                          std::size_t hidden,
-                                          weft_moe_precision precision);
+[[nodiscard]] std::size_t partial_sum_bytes_of(weft_moe_type type,
+                                               std::size_t hidden,
+                                               weft_moe_precision precision);
 // What keeps combine from the precision; empty if nothing does.
 [[nodiscard]] std::string precision_error(weft_moe_type type,
                                           int hidden,

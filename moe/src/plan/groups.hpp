@@ -4,7 +4,7 @@
 //   rank 1 of node A -> rank 1 of node B    the relay: of the same index, so that no NIC receives more than the busiest
 //                                           sends. Where a node has more ranks than the source's, relays change with
 //                                           each call, so that in turn all of its NICs are used.
-//   answers: rank 1 of node B -> rank 1 of node A, by the same rule
+//   partial sums: rank 1 of node B -> rank 1 of node A, by the same rule
 //
 // Everything follows from the numbers of ranks, so all PEs know each other's relays without talking.
 //

@@ -165,7 +165,7 @@ DEVICE_TEST(moe_absence, "a PE that does not come is named after the timeout") {
 }
 
 // Dispatches with all PEs, and combines without one of them. Its neighbour comes late, so that what that one sends for both, where
-// a node answers together, is missed too, but by nobody's fault.
+// a node sends as one, is missed too, but by nobody's fault.
 void run_absence_from_combine(weft_moe_row_per row_per, int absent) {
   const Sizes sizes = few_tokens();
   const Pair pair(sizes, WEFT_MOE_ERROR, row_per, timeout_s());

@@ -247,7 +247,7 @@ DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them
            1);
 }
 
-DEVICE_TEST(moe_nothing, "rows and answers with bytes that stand where nothing has come yet") {
+DEVICE_TEST(moe_nothing, "rows and partial sums with bytes that stand where nothing has come yet") {
   for (const weft_moe_layout layout : {WEFT_MOE_RANK_MAJOR, WEFT_MOE_RANK_COMPACT,
                                        WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
     for (const int tokens : {5, 40}) {
@@ -588,7 +588,7 @@ DEVICE_TEST(moe_row_per_node,
       if (weft_node_pe_count() < suite::pe_count() - 1) {
         expect_fewer_bytes("dispatch", per_node.dispatch, per_rank.dispatch);
       }
-      // Of nodes of different sizes, one may answer for many, and a small one has nobody to share with.
+      // Of nodes of different sizes, one may make the partial sums of many, and a small one has nobody to share with.
       if (weft_node_pe_count() * weft_node_count() == suite::pe_count()) {
         expect_fewer_bytes("combine", per_node.combine, per_rank.combine);
       }

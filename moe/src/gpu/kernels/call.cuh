@@ -28,20 +28,20 @@
 namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // The variant of a dispatch kernel. Each variant is a separate kernel: skipped code still costs instruction-cache misses.
-template <Rows kItsRows, bool kIsByRank, bool kHasFew, bool kIsPolled = false>
+template <Rows kItsRows, bool kIsByRank, bool kTokensAreFew, bool kIsPolled = false>
 struct Path {
   static constexpr Rows kRows = kItsRows;
   // The layout is WEFT_MOE_RANK_MAJOR or WEFT_MOE_RANK_COMPACT.
   static constexpr bool kByRank = kIsByRank;
   // This rank has few tokens, whatever others have (Shape::has_few).
-  static constexpr bool kFew = kHasFew;
+  static constexpr bool kHasFewTokens = kTokensAreFew;
   // All rows are polled (polled.cuh). If not, those of ranks with few tokens travel as parcels.
   static constexpr bool kPolls = kIsPolled;
-  static constexpr bool kParcels = kFew && !kPolls;
+  static constexpr bool kParcels = kHasFewTokens && !kPolls;
   // What takes a row.
   using Takers = std::conditional_t<kPolls, Taker, Group>;
   // The warps of a group share the tokens before one, and not its lanes. For up to 32 tokens that is one warp, and slower.
-  static constexpr bool kCountsSlots = kRows == Rows::BlockPerRow && kByRank && !kFew;
+  static constexpr bool kCountsSlots = kRows == Rows::BlockPerRow && kByRank && !kHasFewTokens;
 };
 
 inline __host__ __device__ bool is_by_rank(const KernelArguments& exchange) {
@@ -83,7 +83,7 @@ inline __device__ bool places_ranks(const KernelArguments& exchange) {
   return kBetweenNodes && exchange.by_node && is_by_rank(exchange);
 }
 
-// Whether ranks of this node read the rows of `source` in one place, and answer them together.
+// Whether ranks of this node read the rows of `source` in one place, and return one partial sum of them.
 inline __device__ bool shares_rows(const KernelArguments& exchange, std::uint32_t source) {
   return kBetweenNodes && exchange.by_node && is_remote(exchange, source);
 }
@@ -333,7 +333,7 @@ inline __device__ std::uint32_t* drawn_by(const KernelArguments& exchange,
 }
 
 // All threads of the block, behind its Entry, in a kernel that receives: every block has read the number before it is advanced. Not
-// at once: its answer takes as long as a load, and what peers wait for is sent first. `thread` does it.
+// at once: its result takes as long as a load, and what peers wait for is sent first. `thread` does it.
 inline __device__ void advance(const KernelArguments& exchange,
                                const Call& call,
                                std::uint64_t* done,
@@ -362,7 +362,7 @@ class Sent {
 
   [[nodiscard]] __device__ std::uint32_t index() const { return index_; }
 
-  // Some time before next(), which needs its answer.
+  // Some time before next(), which needs its result.
   __device__ void begin_next() {
     if (kRows == Rows::WarpPerRow && lane() == 0) {
       number_ = atomicAdd(drawn_, 1U);

@@ -220,7 +220,7 @@ class BulkPipeline {
 
 // ---- Words of peers
 //
-// Words of peers, which say that a row or an answer is there: each stored behind a fence that follows what it tells of.
+// Words of peers, which say that a row or a partial sum is there: each stored behind a fence that follows what it tells of.
 //
 // Device code: all threads of a group, behind its barrier. Where a group is a warp, its first thread may have bulk stores on
 // their way, and waits for them first.
@@ -259,7 +259,7 @@ class PendingWords {
       __syncwarp();
     }
     if (has_any) {
-      // SYNC moe-word (pairs with moe/src/gpu/kernels/receive.cuh): the rows or answers, then their words.
+      // SYNC moe-word (pairs with moe/src/gpu/kernels/receive.cuh): the rows or partial sums, then their words.
       device::fence_release();
     }
 #pragma unroll

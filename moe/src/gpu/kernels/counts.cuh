@@ -250,7 +250,7 @@ __device__ void count_rows(const KernelArguments& exchange,
   const std::uint32_t parcels =
       parcels_for<Path>(exchange, static_cast<std::uint32_t>(shape.map.count_of(owner)));
   const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
-  const bool are_counted = !Path::kFew && counts_before(call.tokens, ids.topk);
+  const bool are_counted = !Path::kHasFewTokens && counts_before(call.tokens, ids.topk);
   const std::int32_t* counted = shape.counts_at(exchange.workspace);
 #pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
@@ -459,7 +459,7 @@ __device__ Ids begin_ids(const KernelArguments& exchange,
   if (Path::kCountsSlots) {
     clear_slots(shared.group());
   }
-  if (!Path::kFew && counts_before(call.tokens, ids.topk)) {
+  if (!Path::kHasFewTokens && counts_before(call.tokens, ids.topk)) {
     return ids;
   }
   const std::uint32_t count = static_cast<std::uint32_t>(call.tokens) * ids.topk;
@@ -510,7 +510,7 @@ __device__ void send_headers(const KernelArguments& exchange,
     if ((missing >> rank & 1) != 0) {
       continue;
     }
-    if constexpr (Path::kByRank && Path::kFew) {
+    if constexpr (Path::kByRank && Path::kHasFewTokens) {
       if (thread_of_block() < kWarp) {
         send_header_of_few<Path>(exchange, call, ids, number, rank);
       }

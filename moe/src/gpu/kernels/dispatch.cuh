@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(kThreads)
          i += kThreads) {
       const std::uint64_t data = i == 0 ? packed({-1, kRefused}) : 0;
       if (!is_dispatch) {
-        // SYNC moe-polled-answers (pairs with moe/src/gpu/kernels/answers.cuh): as in send_combine_headers.
+        // SYNC moe-polled-partial-sums (pairs with moe/src/gpu/kernels/partial_sums.cuh): as in send_combine_headers.
         device::fence_release();
         send_parcel_to(exchange, rank, shape.combine_header_at(number, me), data, number);
       } else if (is_remote(exchange, rank)) {
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(kThreads)
                                                           : shape.combine_header_at(number, rank));
     std::uint64_t data = 0;
     wait_for(exchange, call, rank, [&] { return has_parcel(from, number, data); }, never_gives_up);
-    // SYNC moe-polled-answers (pairs with moe/src/gpu/kernels/answers.cuh): where later kernels store is clear.
+    // SYNC moe-polled-partial-sums (pairs with moe/src/gpu/kernels/partial_sums.cuh): where later kernels store is clear.
     device::fence_acquire();
   }
   if (shape.polls) {
@@ -221,10 +221,11 @@ __global__ void __launch_bounds__(kThreads)
 
 using DispatchKernel = void (*)(KernelArguments, Dispatch);
 
-template <Making kMaking, Rows kRows, bool kFew = false, bool kPolls = false>
+template <Making kMaking, Rows kRows, bool kHasFewTokens = false, bool kPolls = false>
 DispatchKernel dispatch_kernel_for(const KernelArguments& exchange) {
-  return is_by_rank(exchange) ? &dispatch_kernel<kMaking, Path<kRows, true, kFew, kPolls>>
-                              : &dispatch_kernel<kMaking, Path<kRows, false, kFew, kPolls>>;
+  return is_by_rank(exchange)
+             ? &dispatch_kernel<kMaking, Path<kRows, true, kHasFewTokens, kPolls>>
+             : &dispatch_kernel<kMaking, Path<kRows, false, kHasFewTokens, kPolls>>;
 }
 
 template <Making kMaking>
@@ -242,19 +243,20 @@ DispatchKernel few_rows_kernel_for(const KernelArguments& exchange, const Dispat
   return dispatch_kernel_for<kMaking, Rows::BlockPerRow>(exchange);
 }
 
-template <Making kMaking, Rows kRows, bool kFew = false, bool kPolls = false>
+template <Making kMaking, Rows kRows, bool kHasFewTokens = false, bool kPolls = false>
 Loaded load_dispatch_kernels(std::size_t shared_bytes) {
-  return load(shared_bytes, &dispatch_kernel<kMaking, Path<kRows, true, kFew, kPolls>>,
-              &dispatch_kernel<kMaking, Path<kRows, false, kFew, kPolls>>);
+  return load(shared_bytes, &dispatch_kernel<kMaking, Path<kRows, true, kHasFewTokens, kPolls>>,
+              &dispatch_kernel<kMaking, Path<kRows, false, kHasFewTokens, kPolls>>);
 }
 
-template <bool kFew, bool kPolls = false>
+template <bool kHasFewTokens, bool kPolls = false>
 Loaded load_few_rows_kernels() {
   const std::size_t bytes = DispatchMemory<Rows::BlockPerRow>::bytes_for(kGroupsOfFew);
   return lesser(
-      load_dispatch_kernels<Making::Copy, Rows::BlockPerRow, kFew, kPolls>(bytes),
-      lesser(load_dispatch_kernels<Making::Fp8, Rows::BlockPerRow, kFew, kPolls>(bytes),
-             load_dispatch_kernels<Making::Nvfp4, Rows::BlockPerRow, kFew, kPolls>(bytes)));
+      load_dispatch_kernels<Making::Copy, Rows::BlockPerRow, kHasFewTokens, kPolls>(bytes),
+      lesser(
+          load_dispatch_kernels<Making::Fp8, Rows::BlockPerRow, kHasFewTokens, kPolls>(bytes),
+          load_dispatch_kernels<Making::Nvfp4, Rows::BlockPerRow, kHasFewTokens, kPolls>(bytes)));
 }
 
 }  // namespace

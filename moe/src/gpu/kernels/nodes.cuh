@@ -1,10 +1,10 @@
-// What goes to ranks of other nodes, whose memory is not mapped here. Rows, parcels and answers are staged in this PE's own
+// What goes to ranks of other nodes, whose memory is not mapped here. Rows, parcels and partial sums are staged in this PE's own
 // symmetric memory; then one thread puts them as one message, whose signal is the word that the receiver looks at anyway:
 //
 //   rows of a dispatch   one put for each rank, or one to the relay of each node, whose ranks all look into its memory; the
 //                        signal is the word of the row in slot 0
 //   a run of parcels     one put; the signal is the number in the first parcel, which is staged as 0
-//   answers              one put for each rank, or one list of ranges (answers.cuh); the signal is a word of that rank
+//   partial sums         one put for each rank, or one list of ranges (partial_sums.cuh); the signal is a word of that rank
 //
 // So a receiver looks at the first word of a message for all of it. What is staged in call e is put by the end of call e + 1
 // (finish), before call e + 2 writes there.

@@ -206,7 +206,7 @@ __device__ Routes routes_of(const Receiving<Path>& receiving, const Row& row) {
   return read_routes(receiving, [&](std::size_t byte) { return load_word(row.memory, byte); });
 }
 
-// One thread: under which of the source's lanes a combine answers the row, its first that has an expert here.
+// One thread: under which of the source's lanes a combine returns the partial sum of the row: its first that has an expert here.
 template <typename Path>
 __device__ void note_lane(const Receiving<Path>& receiving,
                           const Row& row,
@@ -217,7 +217,7 @@ __device__ void note_lane(const Receiving<Path>& receiving,
       static_cast<std::int32_t>(token * shape.topk) + __ffs(static_cast<int>(lanes_here)) - 1;
 }
 
-// In the plan, of a lane that another rank has: those that share the answer must know of each other.
+// In the plan, of a lane that another rank has: those that share the partial sum must know of each other.
 inline __device__ std::int32_t place_elsewhere(const KernelArguments& exchange,
                                                std::uint32_t source,
                                                std::int32_t id) {

@@ -134,7 +134,7 @@ inline __device__ void clear_spoilt(const KernelArguments& exchange,
     __syncthreads();
     auto* first =
         at<Vector16>(mine(exchange), is_dispatch ? PolledPlaces{shape}.row_at(spoilt, 0, 0)
-                                                 : shape.answer_at(spoilt, 0));
+                                                 : shape.partial_sum_at(spoilt, 0));
     const std::size_t units =
         (is_dispatch ? shape.arrivals() * shape.row.bytes() : shape.lanes() * shape.output_bytes) /
         kUnit;

@@ -228,7 +228,7 @@ __device__ Choice choice_here(const KernelArguments& exchange,
                               const Ids& ids,
                               const GroupMemory& group,
                               std::uint32_t token) {
-  if (!Path::kFew && ids.here == nullptr) {
+  if (!Path::kHasFewTokens && ids.here == nullptr) {
     return counted_choice(exchange, call, token);
   }
   Choice found;
@@ -263,7 +263,7 @@ __device__ void prepare_token(const Sending<Path>& sending,
       write_scales(exchange, call, group.tail, token);
     }
   } else {
-    if (Path::kFew || ids.here != nullptr) {
+    if (Path::kHasFewTokens || ids.here != nullptr) {
       if constexpr (Path::kCountsSlots) {
         find_slots(exchange, ids, group, token);
       } else {
