@@ -309,14 +309,14 @@ Cost cost_of(cudaStream_t stream,
 }
 
 // A line of results.
-struct Row {
+struct ResultLine {
   const char* what;
   int tokens;
   bool in_graph;
   int busiest;
 };
 
-void report(const Row& row, const Options& options, Cost cost) {
+void report(const ResultLine& row, const Options& options, Cost cost) {
   auto* mine = static_cast<double*>(weft_malloc(5 * sizeof(double)));
   mine[0] = cost.us;
   mine[3] = cost.bytes;

@@ -65,12 +65,12 @@ struct Routing {
 void find_slots(Routing& routing, const Groups& groups);
 
 // The ranks and tokens that rows of x came from; -1 for rows that no token came for.
-struct Sources {
+struct RowSources {
   std::span<std::int32_t> ranks;  // by row of x
   std::span<std::int32_t> tokens;
 };
 
-void find_sources(const Routing& routing, const Sources& sources);
+void find_sources(const Routing& routing, const RowSources& sources);
 
 // Appends to Arrived::mates: which rank of this node has the expert of each lane.
 void add_mates(const Route& route,

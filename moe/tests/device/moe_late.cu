@@ -50,9 +50,9 @@ T* on_gpu(std::size_t count, const std::vector<T>& values = {}) {
 }
 
 // Every token goes to an expert of each PE, whose rows come back as they are: each value is doubled.
-class Pair {
+class LatePair {
  public:
-  explicit Pair(weft_moe_on_timeout on_timeout) {
+  explicit LatePair(weft_moe_on_timeout on_timeout) {
     weft_moe_config config{};
     config.team = WEFT_TEAM_WORLD;
     config.max_tokens = kTokens;
@@ -133,7 +133,7 @@ void come_late() {
   }
 }
 
-void replay(Pair& pair, cudaStream_t stream) {
+void replay(LatePair& pair, cudaStream_t stream) {
   require(pair.enqueue(stream).empty() && pair.result(stream) == "right",
           "a call before the graph");
   cudaGraph_t graph = nullptr;
@@ -151,7 +151,7 @@ void replay(Pair& pair, cudaStream_t stream) {
   }
 }
 
-void call(Pair& pair, cudaStream_t stream) {
+void call(LatePair& pair, cudaStream_t stream) {
   for (const char* step : {"first", "before", "late"}) {
     if (std::strcmp(step, "late") == 0) {
       come_late();
@@ -175,7 +175,7 @@ int main(int count, char** arguments) {
     cudaSetDevice(weft_machine_pe() % gpus);
   }
   require(weft_device_init() == WEFT_OK, "weft_device_init");
-  Pair pair(name == "graph-mask" ? WEFT_MOE_MASK : WEFT_MOE_ERROR);
+  LatePair pair(name == "graph-mask" ? WEFT_MOE_MASK : WEFT_MOE_ERROR);
   cudaStream_t stream = nullptr;
   require(cudaStreamCreate(&stream) == cudaSuccess, "cudaStreamCreate");
   if (name == "stream") {

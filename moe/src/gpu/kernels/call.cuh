@@ -325,7 +325,7 @@ class Entry {
   std::uint64_t missing_ = 0;
 };
 
-// What the kernels of a call have drawn (Sent).
+// What the kernels of a call have drawn (SendNumbers).
 inline __device__ std::uint32_t* drawn_by(const KernelArguments& exchange,
                                           weft_moe_step step,
                                           std::uint64_t number) {
@@ -351,10 +351,10 @@ inline __device__ void advance(const KernelArguments& exchange,
 // The numbers of a group that sends: by turns where groups are large. Warps draw theirs, as some multiprocessors take twice as long as
 // others for what crosses the link.
 template <Rows kRows>
-class Sent {
+class SendNumbers {
  public:
   // The first `groups` groups of each block send.
-  __device__ Sent(const KernelArguments& exchange, const Call& call, std::uint32_t groups)
+  __device__ SendNumbers(const KernelArguments& exchange, const Call& call, std::uint32_t groups)
       : drawn_(drawn_by(exchange, call.step, call.number)),
         all_(gridDim.x * groups),
         index_(kRows == Rows::WarpPerRow ? (gridDim.x - 1 - blockIdx.x) * groups + Group::number()

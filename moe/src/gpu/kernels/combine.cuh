@@ -59,7 +59,7 @@ __device__ void advance_combines(const Combining<Way>& combining) {
 template <typename Type, typename Way>
 __device__ void exchange_few(const Combining<Way>& combining,
                              PartialSums<Type, Rows::BlockPerRow, Way>& partial_sums,
-                             Sums<Type, Rows::BlockPerRow, Way>& sums) {
+                             TokenSums<Type, Rows::BlockPerRow, Way>& sums) {
   partial_sums.send_all();
   advance_combines(combining);
   if constexpr (!Way::kPolls) {
@@ -81,18 +81,18 @@ __device__ void exchange_partial_sums(Combining<Way>& combining, const Entry& en
     if (Group::number() < groups) {
       PartialSums<Type, kRows, Way>(combining, groups).send_all();
     }
-    store_sums<Type, kRows>(combining, Sums<Type, kRows, Way>(combining));
+    store_sums<Type, kRows>(combining, TokenSums<Type, kRows, Way>(combining));
   } else if constexpr (Way::kByRank) {
     combining.entered = entry.call();
     begin_partial_sums(combining);
-    Sums<Type, kRows, Way> sums(combining);
+    TokenSums<Type, kRows, Way> sums(combining);
     PartialSums<Type, kRows, Way> partial_sums(combining, Group::of_block());
     exchange_few<Type>(combining, partial_sums, sums);
   } else {
     PartialSums<Type, kRows, Way> partial_sums(combining, Group::of_block());
     combining.entered = entry.call();
     begin_partial_sums(combining);
-    Sums<Type, kRows, Way> sums(combining);
+    TokenSums<Type, kRows, Way> sums(combining);
     exchange_few<Type>(combining, partial_sums, sums);
   }
   if (combining.call.phases.receives) {
@@ -110,7 +110,7 @@ __device__ void pull_outputs(const Combining<Way>& combining) {
     send_combine_headers(combining);
   }
   if (combining.call.phases.receives) {
-    Sums<Type, kRows, Way> sums(combining);
+    TokenSums<Type, kRows, Way> sums(combining);
     await_first_outputs(combining);
     if constexpr (kRows == Rows::WarpPerRow) {
       fence_global_for_bulk();
@@ -196,24 +196,24 @@ Kernel kernel_for(const KernelArguments& exchange, bool is_in_place = false) {
 inline Kernel kernel_of(const KernelArguments& exchange, bool is_in_place) {
   switch (exchange.output) {
     case WEFT_MOE_F16:
-      return kernel_for<F16, Rows::BlockPerRow>(exchange, is_in_place);
+      return kernel_for<DeviceF16, Rows::BlockPerRow>(exchange, is_in_place);
     case WEFT_MOE_F32:
-      return kernel_for<Plain<float>, Rows::BlockPerRow>(exchange, is_in_place);
+      return kernel_for<DevicePlain<float>, Rows::BlockPerRow>(exchange, is_in_place);
     case WEFT_MOE_F64:
-      return kernel_for<Plain<double>, Rows::BlockPerRow>(exchange, is_in_place);
+      return kernel_for<DevicePlain<double>, Rows::BlockPerRow>(exchange, is_in_place);
     default:
-      return kernel_for<Bf16, Rows::BlockPerRow>(exchange, is_in_place);
+      return kernel_for<DeviceBf16, Rows::BlockPerRow>(exchange, is_in_place);
   }
 }
 
 inline Kernel fp8_kernel_of(const KernelArguments& exchange) {
   switch (exchange.output) {
     case WEFT_MOE_F16:
-      return kernel_for<F16, Rows::BlockPerRow, Travels::Fp8>(exchange);
+      return kernel_for<DeviceF16, Rows::BlockPerRow, Travels::Fp8>(exchange);
     case WEFT_MOE_F32:
-      return kernel_for<Plain<float>, Rows::BlockPerRow, Travels::Fp8>(exchange);
+      return kernel_for<DevicePlain<float>, Rows::BlockPerRow, Travels::Fp8>(exchange);
     default:
-      return kernel_for<Bf16, Rows::BlockPerRow, Travels::Fp8>(exchange);
+      return kernel_for<DeviceBf16, Rows::BlockPerRow, Travels::Fp8>(exchange);
   }
 }
 
@@ -244,7 +244,7 @@ inline int combine(const KernelArguments& exchange,
   if constexpr (kHasWarpPerRow) {
     if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16 && takes_many_rows() &&
         !exchange.shape.polls) {
-      return launch(kernel_for<Bf16, kWarpPerRow>(exchange, call.is_in_place), grid,
+      return launch(kernel_for<DeviceBf16, kWarpPerRow>(exchange, call.is_in_place), grid,
                     kPipelineBytes<kWarpPerRow>, stream, exchange, call);
     }
   }
@@ -253,17 +253,17 @@ inline int combine(const KernelArguments& exchange,
 }
 
 inline Loaded load_combine() {
-  Loaded found = lesser(
-      lesser(load_kernels<Bf16, Rows::BlockPerRow>(), load_kernels<F16, Rows::BlockPerRow>()),
-      lesser(load_kernels<Plain<float>, Rows::BlockPerRow>(),
-             load_kernels<Plain<double>, Rows::BlockPerRow>()));
-  found =
-      lesser(found, lesser(load_kernels<Bf16, Rows::BlockPerRow, Travels::Fp8>(),
-                           lesser(load_kernels<F16, Rows::BlockPerRow, Travels::Fp8>(),
-                                  load_kernels<Plain<float>, Rows::BlockPerRow, Travels::Fp8>())));
+  Loaded found = lesser(lesser(load_kernels<DeviceBf16, Rows::BlockPerRow>(),
+                               load_kernels<DeviceF16, Rows::BlockPerRow>()),
+                        lesser(load_kernels<DevicePlain<float>, Rows::BlockPerRow>(),
+                               load_kernels<DevicePlain<double>, Rows::BlockPerRow>()));
+  found = lesser(
+      found, lesser(load_kernels<DeviceBf16, Rows::BlockPerRow, Travels::Fp8>(),
+                    lesser(load_kernels<DeviceF16, Rows::BlockPerRow, Travels::Fp8>(),
+                           load_kernels<DevicePlain<float>, Rows::BlockPerRow, Travels::Fp8>())));
   if constexpr (kHasWarpPerRow) {
     if (takes_many_rows()) {
-      found = lesser(found, load_kernels<Bf16, kWarpPerRow>());
+      found = lesser(found, load_kernels<DeviceBf16, kWarpPerRow>());
     }
   }
   return found;

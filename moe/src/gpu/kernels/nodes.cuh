@@ -21,7 +21,7 @@
 namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // Offsets are those in the memory of an exchange.
-struct Message {
+struct RemotePut {
   std::uint32_t rank;
   const std::byte* from;
   std::size_t bytes;
@@ -31,12 +31,12 @@ struct Message {
 
 // One thread.
 inline __device__ void post(const KernelArguments& exchange,
-                            const Message& message,
+                            const RemotePut& put,
                             std::uint64_t number) {
   device::put_signal_nbi<device::Thread>(
-      mine(exchange) + message.to, message.from, message.bytes,
-      {at<std::uint64_t>(mine(exchange), message.word), number, device::SignalOp::Set},
-      exchange.state->pes[message.rank]);
+      mine(exchange) + put.to, put.from, put.bytes,
+      {at<std::uint64_t>(mine(exchange), put.word), number, device::SignalOp::Set},
+      exchange.state->pes[put.rank]);
 }
 
 // A parcel by itself, to any rank.

@@ -415,15 +415,15 @@ __device__ void send_many_rows(Sending<Path> sending, SendMemory& shared, std::u
     return;
   }
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
-  Sent<Path::kRows> sent(exchange, sending.receiving.entered, senders);
-  Choice routes = counted_choice(exchange, call, sent.index());
-  sent.begin_next();
+  SendNumbers<Path::kRows> numbers(exchange, sending.receiving.entered, senders);
+  Choice routes = counted_choice(exchange, call, numbers.index());
+  numbers.begin_next();
 #pragma unroll 1
-  while (sent.index() < tokens) {
-    const std::uint32_t token = sent.index();
-    sent.next();
-    sent.begin_next();
-    send_token_by_bulk(sending, shared.group(), routes, token, sent.index());
+  while (numbers.index() < tokens) {
+    const std::uint32_t token = numbers.index();
+    numbers.next();
+    numbers.begin_next();
+    send_token_by_bulk(sending, shared.group(), routes, token, numbers.index());
   }
   sending.words.store(sending.number());
 }

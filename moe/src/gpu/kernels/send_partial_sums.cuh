@@ -211,9 +211,9 @@ class PartialSums {
  public:
   // The first `groups` groups of each block send.
   __device__ PartialSums(const Combining<Way>& combining, std::uint32_t groups)
-      : combining_(combining), sent_(combining.exchange, combining.entered, groups) {
-    next_ = received_row(combining, sent_.index());
-    sent_.begin_next();
+      : combining_(combining), numbers_(combining.exchange, combining.entered, groups) {
+    next_ = received_row(combining, numbers_.index());
+    numbers_.begin_next();
     if constexpr (Way::kByRank) {
       const auto* rows =
           at<std::int32_t>(combining.call.plan, combining.exchange.shape.plan().rows_here_at());
@@ -229,7 +229,7 @@ class PartialSums {
   // for all, 1 to 8 tokens took 0.3 to 0.6 us longer, for a reason that is not known.
   __device__ bool has_more() const {
     const std::uint32_t most = Way::kByRank ? most_ : combining_.shared.most_rows;
-    return sent_.index() < most * combining_.sources();
+    return numbers_.index() < most * combining_.sources();
   }
 
   __device__ void send_all() {
@@ -241,9 +241,9 @@ class PartialSums {
  private:
   __device__ void send_next() {
     const ReceivedRow row = next_;
-    sent_.next();
-    sent_.begin_next();
-    next_ = received_row(combining_, sent_.index());
+    numbers_.next();
+    numbers_.begin_next();
+    next_ = received_row(combining_, numbers_.index());
     send_partial_sum<Type, kRows>(combining_, row, words_);
     end_far_partial_sum(combining_, row.source, row.slot);
     if (!has_more()) {
@@ -252,7 +252,7 @@ class PartialSums {
   }
 
   const Combining<Way>& combining_;
-  Sent<kRows> sent_;
+  SendNumbers<kRows> numbers_;
   std::uint32_t most_ = 0;
   ReceivedRow next_{};
   PendingWords<kRows> words_;

@@ -425,9 +425,9 @@ __device__ void await_combine_headers(const Combining<Way>& combining) {
 
 // The group's tokens, one after the other, or those that a warp draws; what the plan says of the next is on its way as above.
 template <typename Type, Rows kRows, typename Way>
-class Sums {
+class TokenSums {
  public:
-  __device__ explicit Sums(const Combining<Way>& combining)
+  __device__ explicit TokenSums(const Combining<Way>& combining)
       : combining_(combining),
         token_(kRows == Rows::WarpPerRow ? drawn_token()
                : Way::kPolls             ? Group::index_of_taker(0)

@@ -24,7 +24,7 @@ namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 //
 // Device code: any thread; a UnitSum belongs to one.
 
-struct Bf16 {
+struct DeviceBf16 {
   using Stored = std::uint16_t;
   using Sum = float;
 
@@ -33,7 +33,7 @@ struct Bf16 {
   static __device__ Stored store(Sum value) { return weft::moe::bfloat16_of(value); }
 };
 
-struct F16 {
+struct DeviceF16 {
   using Stored = std::uint16_t;
   using Sum = float;
 
@@ -43,7 +43,7 @@ struct F16 {
 };
 
 template <typename T>
-struct Plain {
+struct DevicePlain {
   using Stored = T;
   using Sum = T;
 
@@ -100,7 +100,7 @@ struct UnitSum {
   Sum sums[kValues] = {};
 
   __device__ void add_unit(const Vector16& unit, bool is_weighted, float weight) {
-    if constexpr (std::is_same_v<Type, Bf16>) {
+    if constexpr (std::is_same_v<Type, DeviceBf16>) {
       add_words({unit.x, unit.y, unit.z, unit.w}, is_weighted, weight);
       return;
     }
@@ -140,7 +140,7 @@ struct UnitSum {
 
   // Bfloat16, two at once by the GPU's instruction, whose NaN is another than ours: `seen` hears of it.
   __device__ Vector16 rounded_numbers(SeenNan& seen) const {
-    static_assert(std::is_same_v<Type, Bf16>);
+    static_assert(std::is_same_v<Type, DeviceBf16>);
     std::uint32_t words[4];
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -153,7 +153,7 @@ struct UnitSum {
   }
 
   __device__ Vector16 rounded() const {
-    if constexpr (std::is_same_v<Type, Bf16>) {
+    if constexpr (std::is_same_v<Type, DeviceBf16>) {
       SeenNan seen;
       const Vector16 numbers = rounded_numbers(seen);
       if (!seen.maybe()) {
@@ -405,8 +405,8 @@ __device__ void store_sum_of_piece(const SumPiece& piece, Vector16* to, SeenNan&
 #pragma unroll 1
   for (std::uint32_t unit = lane(); unit < piece.units; unit += 2 * kWarp) {
     const bool has_second = unit + kWarp < piece.units;
-    UnitSum<Bf16> first;
-    UnitSum<Bf16> second;
+    UnitSum<DeviceBf16> first;
+    UnitSum<DeviceBf16> second;
 #pragma unroll
     for (std::uint32_t i = 0; i < terms; ++i) {
       const float weight = !kWeighs ? 0 : kTerms != 0 ? weights[i] : piece.terms.weights[i];
