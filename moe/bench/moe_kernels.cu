@@ -13,6 +13,7 @@
 #include <weft/device.h>
 #include <weft/moe.h>
 #include <weft/moe/experts.hpp>
+#include <weft/moe/layouts.hpp>
 
 #include <cuda_runtime.h>
 
@@ -184,7 +185,7 @@ class Pair {
     require(weft_moe_get_shape(exchange_, &shape) == WEFT_OK, "weft_moe_get_shape");
     const std::vector<std::int64_t> ids = routes_of(options, tokens);
     busiest_ = busiest_of(ids, options);
-    is_by_rank_ = options.layout == WEFT_MOE_RANK_MAJOR || options.layout == WEFT_MOE_RANK_COMPACT;
+    is_by_rank_ = weft::moe::is_by_rank(options.layout);
     const std::size_t values = static_cast<std::size_t>(tokens) * options.hidden;
     tokens_ = {tokens,
                options.is_given

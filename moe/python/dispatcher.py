@@ -146,7 +146,7 @@ class Dispatcher(torch.nn.Module):
 
     def __init__(self, exchange):
         super().__init__()
-        if exchange.layout.startswith("rank") or exchange.payload != exchange.output:
+        if exchange._is_by_rank or exchange.payload != exchange.output:
             raise InvalidArgument(
                 f"weft.moe.Dispatcher: the exchange has the layout {exchange.layout}, payload {exchange.payload} and output "
                 f"{exchange.output}; it needs an expert layout, and one type for both")

@@ -13,6 +13,7 @@
 #endif
 
 #include <weft/moe.h>
+#include <weft/moe/layouts.hpp>
 #include <weft/weft.hpp>
 
 #include <cstddef>
@@ -68,15 +69,15 @@ class Exchange {
   // its pages are already mapped.
   [[nodiscard]] Received dispatch_recv(Received reused = {}) {
     Received got = std::move(reused);
-    const bool is_by_rank =
-        config_.layout == WEFT_MOE_RANK_MAJOR || config_.layout == WEFT_MOE_RANK_COMPACT;
-    const auto parts = static_cast<std::size_t>(is_by_rank ? shape_.ranks : shape_.local_experts);
+    const Layout layout = layout_of(config_.layout);
+    const auto parts =
+        static_cast<std::size_t>(layout.is_by_rank ? shape_.ranks : shape_.local_experts);
     got.counts.resize(parts);
     got.offsets.resize(parts + 1);
     got.rows.counts = got.counts.data();
     got.rows.offsets = got.offsets.data();
-    if (config_.layout != WEFT_MOE_RANK_MAJOR && got.memory == nullptr) {
-      take_memory(got, is_by_rank ? static_cast<std::size_t>(config_.topk) : 1);
+    if (!layout.is_in_place && got.memory == nullptr) {
+      take_memory(got, layout.is_by_rank ? static_cast<std::size_t>(config_.topk) : 1);
     }
     weft_moe_plan_t plan = nullptr;
     check(weft_moe_dispatch_recv(handle_, &got.rows, &plan));

@@ -3,6 +3,7 @@
 #include "moe/python/bindings/moe.hpp"
 
 #include <weft/moe.h>
+#include <weft/moe/layouts.hpp>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
@@ -302,6 +303,16 @@ void bind_field(nb::class_<weft_moe_config>& config, const char* name) {
   }
 }
 
+// (name, value, by rank, in place, padded) of each layout, in the order of weft_moe_layout.
+nb::list layouts() {
+  nb::list found;
+  weft::moe::for_layouts([&](int value, const weft::moe::Layout& layout) {
+    found.append(nb::make_tuple(layout.name, value, layout.is_by_rank, layout.is_in_place,
+                                layout.is_padded));
+  });
+  return found;
+}
+
 // All but the team, which is a MoeExchange's own argument.
 void register_config(nb::module_& module) {
   nb::class_<weft_moe_config> config(module, "MoeConfig");
@@ -328,6 +339,7 @@ void register_config(nb::module_& module) {
 
 void register_moe(nb::module_& module) {
   register_config(module);
+  module.def("moe_layouts", &layouts);
   module.def("moe_count_destinations", &count_destinations);
   module.def("moe_memory_bytes", &memory_bytes, nb::arg("team").none(), nb::arg("config"),
              nb::arg("ranks"), nb::arg("node_size"));

@@ -6,6 +6,7 @@
 
 #include <weft/moe.h>
 #include <weft/moe/experts.hpp>
+#include <weft/moe/layouts.hpp>
 #include <weft/moe/row.hpp>
 
 #include <cstddef>
@@ -32,7 +33,7 @@ struct Arrivals {
 class Placement {
  public:
   Placement(const weft_moe_config& config, const ExpertMap& map, const RowLayout& row, int me)
-      : layout_(config.layout),
+      : layout_(layout_of(config.layout)),
         alignment_(config.alignment),
         max_tokens_(static_cast<std::size_t>(config.max_tokens)),
         by_column_(config.scales_by_column != 0),
@@ -50,9 +51,7 @@ class Placement {
   // Fills `rows` and each Arrived::at from what arrived, and was taken.
   void place(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
 
-  [[nodiscard]] bool is_by_rank() const {
-    return layout_ == WEFT_MOE_RANK_MAJOR || layout_ == WEFT_MOE_RANK_COMPACT;
-  }
+  [[nodiscard]] bool is_by_rank() const { return layout_.is_by_rank; }
 
  private:
   void place_in_order(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
@@ -70,7 +69,7 @@ class Placement {
 
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(map_.ranks); }
 
-  weft_moe_layout layout_;
+  Layout layout_;
   int alignment_;
   std::size_t max_tokens_;
   bool by_column_;  // scales

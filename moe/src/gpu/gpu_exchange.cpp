@@ -1,6 +1,7 @@
 #include "moe/src/gpu/gpu_exchange.hpp"
 
 #include <weft/device.h>
+#include <weft/moe/layouts.hpp>
 
 #include <algorithm>
 #include <array>
@@ -113,20 +114,13 @@ std::uint32_t GpuExchange::take(std::uint32_t& mark) {
 weft_moe_shape GpuExchange::shape() const {
   const gpu::Shape& of = exchange_.shape;
   const std::int32_t local = of.map.count_of(ranks_.me);
-  std::size_t rows = of.arrivals();
-  if (config_.layout == WEFT_MOE_EXPERT_PADDED) {
-    rows *= static_cast<std::size_t>(local);
-  } else if (config_.layout == WEFT_MOE_EXPERT_COMPACT) {
-    rows = rows * static_cast<std::size_t>(std::min(local, config_.topk)) +
-           static_cast<std::size_t>(local) * static_cast<std::size_t>(config_.alignment - 1);
-  }
   return {.rank = ranks_.me,
           .ranks = static_cast<int>(ranks_.count()),
           .first_expert = of.map.first_of(ranks_.me),
           .local_experts = local,
           .payload_bytes = of.row.payload_bytes,
           .scale_bytes = of.row.scale_bytes,
-          .rows_max = rows,
+          .rows_max = most_rows(config_, ranks_.count(), local),
           .memory = memory_,
           .memory_bytes = gpu::memory_bytes(of),
           .plan_bytes = of.plan().bytes()};
@@ -226,7 +220,8 @@ void GpuExchange::check_tokens(const weft_moe_tokens& tokens) const {
 void GpuExchange::check_rows(const weft_moe_rows& rows) const {
   memory_checks_.require("counts", rows.counts, alignof(std::int32_t));
   memory_checks_.require("offsets", rows.offsets, alignof(std::int64_t));
-  if (config_.layout == WEFT_MOE_RANK_MAJOR) {
+  const Layout layout = layout_of(config_.layout);
+  if (layout.is_in_place) {
     return;
   }
   memory_checks_.require("rows.x", rows.x, kAlignment);
@@ -234,12 +229,12 @@ void GpuExchange::check_rows(const weft_moe_rows& rows) const {
   if (exchange_.shape.row.scale_bytes > 0) {
     memory_checks_.require("rows.scales", rows.scales, alignof(float));
   }
-  if (config_.layout == WEFT_MOE_RANK_COMPACT) {
+  if (layout.is_by_rank) {
     memory_checks_.require("rows.ids", rows.ids, alignof(std::int32_t));
   }
 }
 
-// WEFT_MOE_RANK_MAJOR: where call `number` of the kernels leaves its rows.
+// A layout in place: where call `number` of the kernels leaves its rows.
 void GpuExchange::show_in_place(weft_moe_rows& rows, std::uint64_t number) const {
   const gpu::Shape& shape = exchange_.shape;
   std::byte* first = memory_ + shape.row_at(number, 0, 0);
@@ -287,14 +282,14 @@ void GpuExchange::dispatch(const DispatchCall& given, Plan& plan) {
   call.tokens = tokens_;  // a receive alone has the kernel that fits what was sent
   if (receives) {
     const gpu::RowShape& row = exchange_.shape.row;
-    if (config_.layout == WEFT_MOE_RANK_MAJOR) {
+    const Layout layout = layout_of(config_.layout);
+    if (layout.is_in_place) {
       show_in_place(*rows, dispatches_);
     } else {
-      const bool is_by_rank = config_.layout == WEFT_MOE_RANK_COMPACT;
       rows->x_stride = row.payload_bytes;
       rows->scales_stride = exchange_.column > 0 ? 4 : row.scale_bytes;
       rows->ids_stride = exchange_.shape.topk * sizeof(std::int32_t);
-      rows->weights_stride = (is_by_rank ? exchange_.shape.topk : 1) * sizeof(float);
+      rows->weights_stride = (layout.is_by_rank ? exchange_.shape.topk : 1) * sizeof(float);
     }
     rows->outputs = outputs_of(exchange_.shape, memory_, dispatches_);
     call.rows = static_cast<std::byte*>(rows->x);

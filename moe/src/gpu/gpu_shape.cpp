@@ -1,6 +1,7 @@
 #include "moe/src/gpu/gpu_shape.hpp"
 
 #include <weft/device.h>
+#include <weft/moe/layouts.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +29,7 @@ void place_partial_sums(const weft_moe_config& config, const Ranks& ranks, gpu::
     return;
   }
   shape.relayed = static_cast<std::uint32_t>(groups.sources_max());
-  shape.shares_apart = config.layout == WEFT_MOE_RANK_MAJOR;
+  shape.shares_apart = is_in_place(config.layout);
   shape.parts = std::min(shape.topk, static_cast<std::uint32_t>(groups.mates_max()));
   shape.staged_places = shape.relayed;
   shape.far_places = static_cast<std::uint32_t>(std::set(nodes.begin(), nodes.end()).size());
@@ -50,7 +51,7 @@ gpu::Shape gpu_shape(const weft_moe_config& config, const Ranks& ranks) {
   shape.topk = static_cast<std::uint32_t>(config.topk);
   shape.hidden = static_cast<std::uint32_t>(config.hidden);
   shape.output_bytes = static_cast<std::uint32_t>(row_bytes_of(config.output, hidden));
-  shape.generations = config.layout == WEFT_MOE_RANK_MAJOR ? 3 : 2;
+  shape.generations = is_in_place(config.layout) ? 3 : 2;
   shape.stages = ranks.span_nodes();
   shape.keeps_outputs = config.outputs_in_place != 0;
   shape.polls = !shape.stages && config.on_timeout != WEFT_MOE_MASK &&

@@ -28,6 +28,4 @@ void require_tokens(const weft_moe_config& config, const weft_moe_tokens& tokens
 void require_sum(const weft_moe_config& config, const weft_moe_outputs& outputs);
 void require_destinations(const weft_moe_destinations& destinations);
 
-[[nodiscard]] bool is_by_rank(weft_moe_layout layout);
-
 }  // namespace weft::moe::engine

@@ -5,6 +5,7 @@
 
 #include <weft/device.h>
 #include <weft/moe.h>
+#include <weft/moe/layouts.hpp>
 #include <weft/moe/number.hpp>
 
 #include <cuda_runtime.h>
@@ -58,7 +59,7 @@ inline std::size_t bytes_of(weft_moe_type type, std::size_t values) {
 }
 
 inline bool is_by_rank(weft_moe_layout layout) {
-  return layout == WEFT_MOE_RANK_MAJOR || layout == WEFT_MOE_RANK_COMPACT;
+  return weft::moe::is_by_rank(layout);
 }
 
 inline weft_moe_config config_of(const Sizes& sizes, weft_moe_memory memory) {

@@ -13,6 +13,7 @@
 
 #include <weft/device/access.cuh>
 #include <weft/device/spin.cuh>
+#include <weft/moe/layouts.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@ namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 template <Rows kItsRows, bool kIsByRank, bool kTokensAreFew, bool kIsPolled = false>
 struct Path {
   static constexpr Rows kRows = kItsRows;
-  // The layout is WEFT_MOE_RANK_MAJOR or WEFT_MOE_RANK_COMPACT.
+  // The layout has rows by rank (weft/moe/layouts.hpp).
   static constexpr bool kByRank = kIsByRank;
   // This rank has few tokens, whatever others have (Shape::has_few).
   static constexpr bool kHasFewTokens = kTokensAreFew;
@@ -45,7 +46,7 @@ struct Path {
 };
 
 inline __host__ __device__ bool is_by_rank(const KernelArguments& exchange) {
-  return exchange.layout == WEFT_MOE_RANK_MAJOR || exchange.layout == WEFT_MOE_RANK_COMPACT;
+  return weft::moe::is_by_rank(exchange.layout);
 }
 
 // Experts of this rank.

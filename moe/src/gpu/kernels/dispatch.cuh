@@ -76,7 +76,7 @@ __device__ Receiving<Path> receiving_of(const KernelArguments& exchange,
 template <Rows kRows>
 __device__ bool lays_out_own(const KernelArguments& exchange, const Dispatch& call) {
   return kRows == Rows::WarpPerRow && call.phases.sends && call.phases.receives &&
-         !exchange.masks && exchange.layout != WEFT_MOE_RANK_MAJOR;
+         !exchange.masks && !is_in_place(exchange.layout);
 }
 
 // All threads of the grid, whose send is done or under way. `has_begun`: behind begin_rows, and own rows are laid out.

@@ -178,7 +178,7 @@ inline __device__ unsigned lanes_below() {
 template <typename Way>
 __device__ std::int32_t first_output_for(const Combining<Way>& combining, std::uint32_t rank) {
   const Shape& shape = combining.exchange.shape;
-  if (combining.exchange.layout == WEFT_MOE_RANK_MAJOR) {
+  if (is_in_place(combining.exchange.layout)) {
     return static_cast<std::int32_t>(combining.call.first_output + rank * shape.max_tokens);
   }
   const auto* rows = at<std::int32_t>(combining.call.plan, shape.plan().rows_here_at());

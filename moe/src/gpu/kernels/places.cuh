@@ -114,9 +114,7 @@ struct Receiving {
   __device__ std::uint64_t number() const { return entered.number; }
 
   // Rows stay where they arrive, but for those that arrive apart, and the reader sees all slots.
-  __device__ bool shows_all() const {
-    return Path::kByRank && exchange.layout == WEFT_MOE_RANK_MAJOR;
-  }
+  __device__ bool shows_all() const { return Path::kByRank && is_in_place(exchange.layout); }
 
   // So the first warp need not be back from its fence before they do.
   __device__ bool readers_take_rows() const {

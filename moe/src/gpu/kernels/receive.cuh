@@ -67,7 +67,7 @@ class ParcelRow {
     }
   }
 
-  // Where rows stay in WEFT_MOE_RANK_MAJOR.
+  // Where rows stay, in a layout in place.
   __device__ void copy_to_slot() const {
     for_loaded(all_units_, [&](std::uint32_t unit, const Vector16& data) {
       device::store_data(at<Vector16>(row_.memory, 0) + unit, data);

@@ -77,7 +77,7 @@ template <typename Path>
 __device__ void begin_ranks(const Receiving<Path>& receiving) {
   ReceiveMemory& shared = receiving.shared;
   const Shape& shape = receiving.exchange.shape;
-  const bool is_in_place = receiving.exchange.layout == WEFT_MOE_RANK_MAJOR;
+  const bool is_in_place = weft::moe::is_in_place(receiving.exchange.layout);
   std::int32_t next = 0;
 #pragma unroll 1
   for (std::uint32_t source = 0; source < shape.ranks(); ++source) {

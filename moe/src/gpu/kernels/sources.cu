@@ -1,5 +1,6 @@
 // Where the rows of a dispatch came from, read from its plan: one thread for each lane of each row that came here.
 #include <weft/device/access.cuh>
+#include <weft/moe/layouts.hpp>
 
 #include <cuda_runtime.h>
 
@@ -48,9 +49,7 @@ int load_sources() {
 
 int find_sources(const KernelArguments& exchange, const Sources& call, weft_stream_t stream) {
   const Shape& shape = exchange.shape;
-  const bool is_by_rank =
-      exchange.layout == WEFT_MOE_RANK_MAJOR || exchange.layout == WEFT_MOE_RANK_COMPACT;
-  const std::uint32_t lanes = is_by_rank && shape.relayed == 0 ? 1 : shape.topk;
+  const std::uint32_t lanes = is_by_rank(exchange.layout) && shape.relayed == 0 ? 1 : shape.topk;
   for (std::int32_t* array : {call.ranks, call.tokens}) {
     if (const int error = cudaMemsetAsync(array, 0xFF, call.rows * sizeof(std::int32_t), stream);
         error != 0) {
