@@ -188,7 +188,7 @@ class Exchange:
         x = Given(x, "x")
         type_name = x.type_for(self.payload)
         columns = self.hidden // 2 if type_name == "nvfp4" else self.hidden
-        checks.require_tokens(x.shape, columns, type_name, self.max_tokens)
+        checks.require_tokens(x.shape, columns, type_name)
         tokens = x.shape[0]
         ids = converted(topk_ids, "int64", "topk_ids")
         weights = converted(topk_weights, "float32", "topk_weights")

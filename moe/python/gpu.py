@@ -172,7 +172,7 @@ class GpuExchange(Exchange):
         if type_name is None:
             raise WrongDtype(f"weft.moe: x is of {x.dtype}; give {self.payload}")
         columns = self.hidden // 2 if type_name == "nvfp4" else self.hidden
-        checks.require_tokens(x.shape, columns, type_name, self.max_tokens)
+        checks.require_tokens(x.shape, columns, type_name)
         tokens = x.shape[0]
         ids = self._converted(topk_ids, torch.int64, "topk_ids", tokens)
         weights = None if topk_weights is None else self._converted(topk_weights, torch.float32, "topk_weights", tokens)

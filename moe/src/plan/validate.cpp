@@ -131,7 +131,7 @@ void require_step(Step now, Step wanted, const char* call) {
 void require_tokens(const weft_moe_config& config, const weft_moe_tokens& tokens) {
   if (tokens.count < 0 || tokens.count > config.max_tokens) {
     fail(Status::InvalidArgument,
-         "{} tokens were given, and the exchange was made for {}; give fewer, or raise max_tokens",
+         "x has {} tokens, and the exchange was made for {}; give fewer, or raise max_tokens",
          tokens.count, config.max_tokens);
   }
   const bool is_ready = tokens.type == config.payload;

@@ -26,7 +26,7 @@ SETUP = """
 
 WRONG = [
     ("exchange.dispatch(numpy.zeros((5, 8), 'float32'), numpy.zeros((5, 2), int))",
-     "WrongShape", "x has 5 tokens, and the exchange was made for 4; give fewer, or raise max_tokens"),
+     "InvalidArgument", "x has 5 tokens, and the exchange was made for 4; give fewer, or raise max_tokens"),
     ("exchange.dispatch(numpy.zeros((4, 9), 'float32'), ids)", "WrongShape",
      "x has the shape (4, 9), and [tokens, 8] of float32 is needed"),
     ("exchange.dispatch(x.astype('float64'), ids)", "InvalidArgument",
