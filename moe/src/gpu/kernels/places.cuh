@@ -1,7 +1,7 @@
 // Where the rows of a dispatch end: at experts, or by rank in x. Senders use it, too, for rows of this rank itself, so it knows
 // nothing of how rows are sent or received.
 //
-// Device code, by the threads of a group, behind begin_rows (receive.cuh).
+// Device code, by the threads of a group, behind begin_rows (receive_headers.cuh).
 #pragma once
 
 #include <weft/moe/number.hpp>

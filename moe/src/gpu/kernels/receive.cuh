@@ -506,30 +506,6 @@ __device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first,
   }
 }
 
-// All threads of the block: how many rows come, and where those of each source or expert begin. Behind it all may use that. Where
-// readers alone take rows, the first warp may only when they have (receive_rows).
-template <typename Path>
-__device__ void begin_rows(const Receiving<Path>& receiving) {
-  if (Readers<Path>::have_this_thread()) {
-    read_headers(receiving);
-    if constexpr (!Path::kByRank) {
-      if (receiving.exchange.layout == WEFT_MOE_EXPERT_PADDED) {
-        begin_padded_experts(receiving);
-      } else {
-        begin_compact_experts(receiving);
-      }
-    }
-  }
-  if (!receiving.readers_take_rows() && !Path::kPolls) {
-    __syncthreads();
-  } else if (Readers<Path>::have_this_thread()) {
-    Readers<Path>::sync();
-  }
-  if constexpr (Path::kPolls) {
-    Taker::go_on<kTakersThatRead<Path>>();
-  }
-}
-
 // Behind begin_rows.
 template <typename Path>
 __device__ Order<Path> order_of(const Receiving<Path>& receiving, bool has_own) {
