@@ -50,7 +50,8 @@ class _Combine(torch.autograd.Function):
         context.save_for_backward(lanes, topk_weights, topk_ids, _marker(expert_out))
         wide = torch.float64 if lanes.dtype == torch.float64 else torch.float32
         sums = (lanes.to(wide) * topk_weights.to(wide)[..., None]).sum(1)
-        # Not sums.to where that is sums itself: graphs of torch 2.11 then give the gradient to the one name and zeros to the other.
+        # Not sums.to where that is sums itself: graphs of torch 2.11 then give the gradient to the
+        # one name and zeros to the other.
         return sums if lanes.dtype == wide else sums.to(lanes.dtype)
 
     @staticmethod

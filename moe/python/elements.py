@@ -16,7 +16,8 @@ class LayoutFacts(typing.NamedTuple):
     is_padded: bool
 
 
-# The values of the enumerations of weft/moe.h: weft_moe_type (and what numpy shows of them), and others.
+# The values of the enumerations of weft/moe.h: weft_moe_type (and what numpy shows of them), and
+# others.
 TYPES = {"bfloat16": 1, "float16": 2, "float32": 3, "float64": 4, "fp8_e4m3": 5, "fp8_e5m2": 6, "nvfp4": 7}
 SCALES = {"none": 0, "float32": 1, "ue8m0": 2, "nvfp4": 3}
 # By name. To add one: moe/docs/DEVELOPING.md.

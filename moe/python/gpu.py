@@ -110,7 +110,8 @@ class GpuExchange(Exchange):
             end = begin + math.prod(shape) * dtype.itemsize
             strides = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
             self._places[name] = dtype, shape, strides, begin // dtype.itemsize
-        # In the order of the addresses that a dispatch gets; None for what the layout does not have.
+        # In the order of the addresses that a dispatch gets; None for what the layout does not
+        # have.
         self._begins = [self._places[name][3] * self._places[name][0].itemsize if name in self._places else None
                         for name in _IN_BLOCK]
         self._block_bytes = -(-end // _ALIGNMENT) * _ALIGNMENT

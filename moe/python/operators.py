@@ -114,7 +114,7 @@ def _exchange_of(number):
     return exchange
 
 
-# ---- Plans as tensors ----------------------------------------------------------------------------------------------------
+# ---- Plans as tensors ----------------------------------------------------------------------------
 
 class _Owner:
     """What the storage of a plan's tensor refers to, on the CPU."""
@@ -144,7 +144,7 @@ def _plan_of(exchange, tensor, topk_ids, topk_weights):
     return owner.plan
 
 
-# ---- The operators -------------------------------------------------------------------------------------------------------
+# ---- The operators -------------------------------------------------------------------------------
 
 def dispatch(*arguments):
     """torch.ops.weft_moe.dispatch. Outside of a graph without torch's way to an operator, which takes the CPU longer than the call; what

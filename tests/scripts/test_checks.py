@@ -60,6 +60,7 @@ BAD = [
     ("types", {"moe/src/cpu/a.hpp": "struct Sums {};\n", "moe/src/gpu/kernels/b.cuh": "class Sums {};\n"},
      "Sums is also a type of moe/src/cpu/a.hpp:1"),
     ("width", {"src/rma/a.cpp": "int x;\n// " + "word " * 20 + "\n"}, "a comment of 103 columns"),
+    ("width", {"moe/src/cpu/a.cpp": "int x;\n// " + "word " * 20 + "\n"}, "a comment of 103 columns"),
     ("width", {"include/weft/a.h": "/* One.\n   " + "word " * 20 + "*/\n"}, "a comment of 105 columns"),
     ("width", {"scripts/a": "#!/usr/bin/env bash\n# " + "word " * 20 + "\n"}, "a comment of 102 columns"),
     ("tables", {"src/rma/a.cpp": "return kNames[static_cast<std::size_t>(kind)];\n"}, "kNames is indexed"),

@@ -1,5 +1,6 @@
-// weft.moe's exchange for moe/python: addresses and numbers, checked there; this file adds the state of the job, the
-// GIL, and errors. Owner of a handle: the Python object; close() is collective, so no destructor does it.
+// weft.moe's exchange for moe/python: addresses and numbers, checked there; this file adds the
+// state of the job, the GIL, and errors. Owner of a handle: the Python object; close() is
+// collective, so no destructor does it.
 #include "moe/python/bindings/moe.hpp"
 
 #include <weft/moe.h>
@@ -128,7 +129,8 @@ struct Exchange {
 
   // ---- On a GPU. phase: a weft_moe_phase. stream: a cudaStream_t as a number.
 
-  // given: x, scales, ids, weights. found: x, scales, ids, weights, counts, offsets. Returns as dispatch_recv, then outputs.
+  // given: x, scales, ids, weights. found: x, scales, ids, weights, counts, offsets. Returns as
+  // dispatch_recv, then outputs.
   std::array<Address, 9> dispatch_on_stream(const std::array<int, 3>& phase_count_type,
                                             const std::array<Address, 4>& given,
                                             const std::array<Address, 6>& found,
@@ -269,7 +271,8 @@ struct Exchange {
   }
 };
 
-// numbers: tokens, topk, experts, ranks. addresses: ids, then tokens of ranks, tokens of experts, and whether each is in a rank.
+// numbers: tokens, topk, experts, ranks. addresses: ids, then tokens of ranks, tokens of experts,
+// and whether each is in a rank.
 void count_destinations(const std::array<int, 4>& numbers,
                         const std::array<Address, 4>& addresses,
                         Address stream) {

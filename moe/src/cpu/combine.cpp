@@ -1,10 +1,12 @@
 // One combine, from the experts' outputs to one sum for each token:
 //
-//   send     the weights, where they are given only now -> for each rank: its rows, in slot order, reduced or one for
-//            each expert -> to where the source said in its dispatch (reply_reduced, reply_exact); for sources of other
-//            nodes, if rows travel by node: to the rank here that sends them their partial sums (node_sums.cpp)
-//   receive  wait for the ranks of this node -> send to other nodes -> wait for one message of each rank, or node
-//            -> sums in a fixed order: ranks and nodes by their first ranks, or lanes ascending
+//   send     the weights, where they are given only now -> for each rank: its rows, in slot order,
+//            reduced or one for each expert -> to where the source said in its dispatch
+//            (reply_reduced, reply_exact); for sources of other nodes, if rows travel by node: to
+//            the rank here that sends them their partial sums (node_sums.cpp)
+//   receive  wait for the ranks of this node -> send to other nodes -> wait for one message of each
+//            rank, or node -> sums in a fixed order: ranks and nodes by their first ranks, or lanes
+//            ascending
 #include <algorithm>
 #include <cstring>
 
@@ -204,9 +206,9 @@ void CpuExchange::combine_recv(std::byte* out) {
   Sums(what, {groups_, attendance_, combine_}, routing, outputs_).write(out);
 }
 
-// Once all ranks of this node have put their parts: sends the partial sums for which this rank stands. A rank may be lost between
-// its part and those, so with WEFT_MOE_MASK the ranks of the node then wait for each other, and send for who does not
-// come.
+// Once all ranks of this node have put their parts: sends the partial sums for which this rank
+// stands. A rank may be lost between its part and those, so with WEFT_MOE_MASK the ranks of the
+// node then wait for each other, and send for who does not come.
 void CpuExchange::send_to_other_nodes(const Routing& routing, Message header) {
   if (!node_sums_.has_value()) {
     return;
@@ -229,9 +231,10 @@ void CpuExchange::send_to_other_nodes(const Routing& routing, Message header) {
   }
 }
 
-// With WEFT_MOE_MASK: waits for the partial sums, and until all ranks of this node have theirs. One whose partial sums come late, because
-// another rank had to send it, would else begin the next call too late for those that had theirs in time; and who knows of a
-// lost rank would not wait for it where others still do.
+// With WEFT_MOE_MASK: waits for the partial sums, and until all ranks of this node have theirs. One
+// whose partial sums come late, because another rank had to send it, would else begin the next call
+// too late for those that had theirs in time; and who knows of a lost rank would not wait for it
+// where others still do.
 void CpuExchange::stay_together() {
   if (config_.on_timeout != WEFT_MOE_MASK || !node_sums_.has_value()) {
     return;

@@ -38,7 +38,8 @@ Inlets mates_alone(const Ranks& ranks, const Groups& groups) {
   return inlets;
 }
 
-// Calls visit(row of the message, mate) for all parts: of sums once for each rank, ascending; else for each lane.
+// Calls visit(row of the message, mate) for all parts: of sums once for each rank, ascending; else
+// for each lane.
 template <typename Visit>
 void for_parts(const Arrived& from, std::size_t topk, bool is_sum, Visit&& visit) {
   std::vector<std::int32_t> mates;

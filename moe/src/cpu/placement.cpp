@@ -56,7 +56,8 @@ void Placement::copy_scales(const std::byte* from,
   }
 }
 
-// ids and weights of one row of a rank layout, as the reader sees them: only this rank's experts, by their numbers here.
+// ids and weights of one row of a rank layout, as the reader sees them: only this rank's experts,
+// by their numbers here.
 void Placement::show_routes(const Routing& routing,
                             const Arrived& from,
                             std::size_t row,
@@ -74,7 +75,8 @@ void Placement::show_routes(const Routing& routing,
   }
 }
 
-// Rows that stay in place lie there already, but for the first ones of another node, and those that a whole node reads.
+// Rows that stay in place lie there already, but for the first ones of another node, and those that
+// a whole node reads.
 void Placement::take(const Arrivals& arrivals,
                      Routing& routing,
                      std::size_t rank,

@@ -1,5 +1,5 @@
-// Where received rows end: the four layouts. Every place follows from ids and counts (weft/moe/plan.hpp), never from the
-// order of arrival.
+// Where received rows end: the four layouts. Every place follows from ids and counts
+// (weft/moe/plan.hpp), never from the order of arrival.
 //
 // Threads: one at a time; constant after construction.
 #pragma once
@@ -43,7 +43,8 @@ class Placement {
 
   // Sets strides, and addresses where rows stay in place.
   void begin(const Channel& channel, weft_moe_rows& rows) const;
-  // When the rows of `rank` are here and the others' perhaps not: places them, where that needs no other rank's counts.
+  // When the rows of `rank` are here and the others' perhaps not: places them, where that needs no
+  // other rank's counts.
   void take(const Arrivals& arrivals,
             Routing& routing,
             std::size_t rank,

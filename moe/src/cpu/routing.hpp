@@ -1,5 +1,6 @@
-// What one dispatch knows on each side: where this PE's tokens went, and what came from the others. Combine needs
-// nothing else, so a Routing outlives the memory of its dispatch. It is what weft_moe_plan_t points to.
+// What one dispatch knows on each side: where this PE's tokens went, and what came from the others.
+// Combine needs nothing else, so a Routing outlives the memory of its dispatch. It is what
+// weft_moe_plan_t points to.
 //
 // Threads: one at a time.
 #pragma once
@@ -35,8 +36,8 @@ struct Arrived {
       at;  // rank layouts: [rows], else [rows][topk]: the row in x; -1 for lanes of others
   std::uint64_t reply_reduced = 0;
   std::uint64_t reply_exact = 0;
-  // Of a message that all ranks of this node share: [its rows][topk], the index in the node of the expert's rank; -1 for
-  // lanes of others, and for those whose expert an earlier lane has.
+  // Of a message that all ranks of this node share: [its rows][topk], the index in the node of the
+  // expert's rank; -1 for lanes of others, and for those whose expert an earlier lane has.
   std::vector<std::int32_t> mates;
 };
 

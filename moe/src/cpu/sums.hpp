@@ -1,5 +1,6 @@
-// What a source makes of the partial sums of its tokens: for each token a sum in a fixed order, or the rows of its lanes. The order
-// follows from the ids alone: groups by their first ranks, or lanes.
+// What a source makes of the partial sums of its tokens: for each token a sum in a fixed order, or
+// the rows of its lanes. The order follows from the ids alone: groups by their first ranks, or
+// lanes.
 //
 // Threads: one; lives as long as one receive of a combine.
 #pragma once

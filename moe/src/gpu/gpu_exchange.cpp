@@ -64,7 +64,8 @@ void GpuExchange::set_blocks(int blocks) {
                      held_.processors * std::max(held_.blocks, 1));
 }
 
-// The relay has this rank's index in its node, as in groups.hpp; relays do not change with the call.
+// The relay has this rank's index in its node, as in groups.hpp; relays do not change with the
+// call.
 void GpuExchange::choose_relays() {
   const std::vector<int> nodes = ranks_.nodes();
   const auto me = static_cast<std::size_t>(ranks_.me);
@@ -192,8 +193,9 @@ void GpuExchange::checked(weft_moe_step step, weft_stream_t stream, Check&& chec
   }
 }
 
-// A whole block for a row while there are no more than two rows for each block, if the other ranks have as many tokens; a
-// warp where each has several: so most of them have loads on their way while one waits.
+// A whole block for a row while there are no more than two rows for each block, if the other ranks
+// have as many tokens; a warp where each has several: so most of them have loads on their way while
+// one waits.
 gpu::Grid GpuExchange::grid() const {
   const int copies = std::min(config_.topk, static_cast<int>(ranks_.count()));
   const int rows = tokens_ * copies;

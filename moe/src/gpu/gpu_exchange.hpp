@@ -1,7 +1,8 @@
-// An exchange in GPU memory: checks arguments on the host, and enqueues the kernels of launchers.hpp. Kernels report
-// errors in `Record`; every call here checks it.
+// An exchange in GPU memory: checks arguments on the host, and enqueues the kernels of
+// launchers.hpp. Kernels report errors in `Record`; every call here checks it.
 //
-// Owner, threads: engine.hpp. Invariant: every rank makes the same calls in the same order, so that the numbers of the calls agree.
+// Owner, threads: engine.hpp. Invariant: every rank makes the same calls in the same order, so that
+// the numbers of the calls agree.
 #pragma once
 
 #include <weft/moe.h>
@@ -31,8 +32,8 @@ void enqueued(int error);
 
 class GpuExchange final : public Engine {
  public:
-  // `memory`: symmetric device memory, zeroed, of Shape::bytes; freed by the caller afterwards. Throws if that of a rank of this
-  // node is not mapped here.
+  // `memory`: symmetric device memory, zeroed, of Shape::bytes; freed by the caller afterwards.
+  // Throws if that of a rank of this node is not mapped here.
   GpuExchange(const weft_moe_config& config, std::byte* memory);
 
   void dispatch(const DispatchCall& call, Plan& plan) override;
@@ -63,7 +64,8 @@ class GpuExchange final : public Engine {
   template <typename Check>
   void checked(weft_moe_step step, weft_stream_t stream, Check&& check);
   [[nodiscard]] gpu::Grid grid() const;
-  // Enqueues what `launch` enqueues, in turn with other exchanges. Throws what it returns, unless that is 0.
+  // Enqueues what `launch` enqueues, in turn with other exchanges. Throws what it returns, unless
+  // that is 0.
   template <typename Launch>
   void launch(weft_stream_t stream, Launch&& launch);
   [[nodiscard]] gpu::Record& record() const;

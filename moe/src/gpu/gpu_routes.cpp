@@ -1,4 +1,5 @@
-// What programs ask about routes in GPU memory: where tokens go, where rows came from, and which experts they name.
+// What programs ask about routes in GPU memory: where tokens go, where rows came from, and which
+// experts they name.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,4 +1,5 @@
-// The launchers of a libweft_moe that was built without CUDA. They are not reached, because weft_device_init has failed.
+// The launchers of a libweft_moe that was built without CUDA. They are not reached, because
+// weft_device_init has failed.
 #include "moe/src/gpu/launchers.hpp"
 #include "moe/src/gpu/turns.hpp"
 #include "src/base/error.hpp"

@@ -1,5 +1,5 @@
-// The element types as the engine sees them: their sizes, and sums of rows in float (in double for F64), term by term in
-// the order of the calls.
+// The element types as the engine sees them: their sizes, and sums of rows in float (in double for
+// F64), term by term in the order of the calls.
 //
 // Threads: any; a RowSum belongs to one.
 #pragma once

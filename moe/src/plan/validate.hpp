@@ -1,7 +1,8 @@
-// The checks that exchanges on CPUs and on GPUs share: each sentence about a wrong argument stands here, once. What only one of
-// them can check (addresses of GPU memory, plans) is beside its calls.
+// The checks that exchanges on CPUs and on GPUs share: each sentence about a wrong argument stands
+// here, once. What only one of them can check (addresses of GPU memory, plans) is beside its calls.
 //
-// Threads: any. Functions named ..._error return what is wrong, or ""; those named require_... throw it as InvalidArgument.
+// Threads: any. Functions named ..._error return what is wrong, or ""; those named require_...
+// throw it as InvalidArgument.
 #pragma once
 
 #include <weft/moe.h>

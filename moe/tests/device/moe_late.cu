@@ -1,5 +1,6 @@
-// A PE that comes late to an exchange of weft::moe on GPUs, by more than its timeout: device_moe_late CASE, with two PEs.
-// test_device_programs.py knows what is said and what ends. The cases:
+// A PE that comes late to an exchange of weft::moe on GPUs, by more than its timeout:
+// device_moe_late CASE, with two PEs. test_device_programs.py knows what is said and what ends. The
+// cases:
 //   graph        a graph of a dispatch and a combine, replayed; a missing PE is an error
 //   graph-mask   the same, and it is masked
 //   stream       calls on a stream; nobody calls weft_moe_check
@@ -49,7 +50,8 @@ T* on_gpu(std::size_t count, const std::vector<T>& values = {}) {
   return memory;
 }
 
-// Every token goes to an expert of each PE, whose rows come back as they are: each value is doubled.
+// Every token goes to an expert of each PE, whose rows come back as they are: each value is
+// doubled.
 class LatePair {
  public:
   explicit LatePair(weft_moe_on_timeout on_timeout) {

@@ -1,4 +1,5 @@
-// What the tests of weft::moe on GPUs share: random tokens, an exchange in each memory, and comparisons of what both give.
+// What the tests of weft::moe on GPUs share: random tokens, an exchange in each memory, and
+// comparisons of what both give.
 //
 // Host code; one PE's main thread.
 #pragma once
@@ -132,7 +133,8 @@ struct Tokens {
   std::vector<float> weights;
 };
 
-// Among `rows`, 16 bytes of every fifth 64 become what stands where nothing has come yet (kEmptySlot of moe/src/gpu/layout.hpp).
+// Among `rows`, 16 bytes of every fifth 64 become what stands where nothing has come yet
+// (kEmptySlot of moe/src/gpu/layout.hpp).
 inline void put_nothing(std::vector<std::byte>& rows) {
   constexpr std::uint32_t kEmptySlot = 0xFFA5C3F1;
   for (std::size_t at = 0; at + 16 <= rows.size(); at += 5 * 64) {
@@ -510,7 +512,8 @@ inline void expect_sums(const Pair& pair,
   }
 }
 
-// The rows of the experts: any, but the same on both sides. Rows by rank are sent, and also read in place.
+// The rows of the experts: any, but the same on both sides. Rows by rank are sent, and also read in
+// place.
 inline void compare_combine(const Pair& pair,
                             const Tokens& tokens,
                             weft_moe_plan_t plan,

@@ -1,4 +1,5 @@
-// Where everything lies in the memory of an exchange on GPUs: nothing overlaps, everything is inside, rows are aligned.
+// Where everything lies in the memory of an exchange on GPUs: nothing overlaps, everything is
+// inside, rows are aligned.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What each layout is, how many rows it has at most, and that a value which is none of them is refused.
+// What each layout is, how many rows it has at most, and that a value which is none of them is
+// refused.
 #include <weft/moe/layouts.hpp>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// What each layout of received rows is (weft_moe_layout), and how many rows it may have: the one place that tells one from another by
-// more than its own code. A new value is a case in each switch; the compiler names those that lack it.
+// What each layout of received rows is (weft_moe_layout), and how many rows it may have: the one
+// place that tells one from another by more than its own code. A new value is a case in each
+// switch; the compiler names those that lack it.
 //
 // Pure functions; those before Layout for host and device.
 #ifndef WEFT_MOE_LAYOUTS_HPP
@@ -15,8 +16,9 @@
 namespace weft {
 namespace moe {
 
-// A token has one row, and counts are by source rank; else it has one for each of its experts here, and counts are by local expert.
-// This and the next are functions of their own, as a kernel that looks up a struct has other instructions.
+// A token has one row, and counts are by source rank; else it has one for each of its experts here,
+// and counts are by local expert. This and the next are functions of their own, as a kernel that
+// looks up a struct has other instructions.
 WEFT_HOST_DEVICE constexpr bool is_by_rank(weft_moe_layout value) {
   switch (value) {
     case WEFT_MOE_RANK_MAJOR:

@@ -1,5 +1,5 @@
-// The kernel of a combine by the type of its rows, and its launch: partial sums of what dispatch brought are sent (partial_sums.cuh), then
-// those for this rank's tokens are waited for and added.
+// The kernel of a combine by the type of its rows, and its launch: partial sums of what dispatch
+// brought are sent (partial_sums.cuh), then those for this rank's tokens are waited for and added.
 //
 // Host code, threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
@@ -29,8 +29,9 @@ __device__ void store_sums(const Combining<Way>& combining, Sums&& sums) {
   }
 }
 
-// So many warps of each block send rows while the others store sums as they come, because the link is slower than few
-// multiprocessors; more where what is sent must be added up first. Larger groups send first, because few rows are soon sent.
+// So many warps of each block send rows while the others store sums as they come, because the link
+// is slower than few multiprocessors; more where what is sent must be added up first. Larger groups
+// send first, because few rows are soon sent.
 template <typename Way>
 inline constexpr std::uint32_t kSendersOfPartialSums = Way::kByRank ? 6 : 14;
 
@@ -68,8 +69,8 @@ __device__ void exchange_few(const Combining<Way>& combining,
   store_sums<Type, Rows::BlockPerRow>(combining, sums);
 }
 
-// All threads of the grid. What the plan says of a group's first row is on its way while the block enters, in expert layouts, and of its
-// first token while it sends.
+// All threads of the grid. What the plan says of a group's first row is on its way while the block
+// enters, in expert layouts, and of its first token while it sends.
 template <typename Type, Rows kRows, typename Way>
 __device__ void exchange_partial_sums(Combining<Way>& combining, const Entry& entry) {
   if constexpr (kRows == Rows::WarpPerRow) {

@@ -1,7 +1,7 @@
 // The kernels of a dispatch and of a refusal, and their launches.
 //
-// dispatch_kernel: each token is one row for each rank that it goes to (send.cuh); then the rows of all ranks are waited for
-// and laid out (receive.cuh). Host code, threads: any.
+// dispatch_kernel: each token is one row for each rank that it goes to (send.cuh); then the rows of
+// all ranks are waited for and laid out (receive.cuh). Host code, threads: any.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,7 +22,8 @@ struct BlockPerRowReceiveMemory {
   alignas(16) std::byte tails[kGroupsOfFew][kTailMax];
 };
 
-// Warps may read what comes while another one still sends. The end has the size that the launch gives it.
+// Warps may read what comes while another one still sends. The end has the size that the launch
+// gives it.
 struct BlockPerRowMemory {
   BlockPerRowReceiveMemory received;
   RanksOfTokens ranks;
@@ -70,16 +71,18 @@ __device__ Receiving<Path> receiving_of(const KernelArguments& exchange,
   }
 }
 
-// Whether rows for this rank itself skip its memory, and others' are laid out while the own ones are sent, because the link
-// is slower than few multiprocessors. Where rows begin is known when all headers are here, for which few rows would wait too
-// long, and ranks that may be masked are not waited for before all rows are on their way.
+// Whether rows for this rank itself skip its memory, and others' are laid out while the own ones
+// are sent, because the link is slower than few multiprocessors. Where rows begin is known when all
+// headers are here, for which few rows would wait too long, and ranks that may be masked are not
+// waited for before all rows are on their way.
 template <Rows kRows>
 __device__ bool lays_out_own(const KernelArguments& exchange, const Dispatch& call) {
   return kRows == Rows::WarpPerRow && call.phases.sends && call.phases.receives &&
          !exchange.masks && !is_in_place(exchange.layout);
 }
 
-// All threads of the grid, whose send is done or under way. `has_begun`: behind begin_rows, and own rows are laid out.
+// All threads of the grid, whose send is done or under way. `has_begun`: behind begin_rows, and own
+// rows are laid out.
 template <typename Path>
 __device__ void receive(const Receiving<Path>& receiving, bool has_begun) {
   const KernelArguments& exchange = receiving.exchange;
@@ -184,7 +187,8 @@ __global__ void __launch_bounds__(kThreads)
          i += kThreads) {
       const std::uint64_t data = i == 0 ? packed({-1, kRefused}) : 0;
       if (!is_dispatch) {
-        // SYNC moe-polled-partial-sums (pairs with moe/src/gpu/kernels/partial_sums.cuh): as in send_combine_headers.
+        // SYNC moe-polled-partial-sums (pairs with moe/src/gpu/kernels/partial_sums.cuh): as in
+        // send_combine_headers.
         device::fence_release();
         send_parcel_to(exchange, rank, shape.combine_header_at(number, me), data, number);
       } else if (is_remote(exchange, rank)) {
@@ -205,7 +209,8 @@ __global__ void __launch_bounds__(kThreads)
                                                           : shape.combine_header_at(number, rank));
     std::uint64_t data = 0;
     wait_for(exchange, call, rank, [&] { return has_parcel(from, number, data); }, never_gives_up);
-    // SYNC moe-polled-partial-sums (pairs with moe/src/gpu/kernels/partial_sums.cuh): where later kernels store is clear.
+    // SYNC moe-polled-partial-sums (pairs with moe/src/gpu/kernels/partial_sums.cuh): where later
+    // kernels store is clear.
     device::fence_acquire();
   }
   if (shape.polls) {

@@ -8,7 +8,8 @@
 
 namespace weft::moe::gpu {
 
-// Kernels that are loaded: the least number of blocks of one that a multiprocessor holds, and CUDA's first error.
+// Kernels that are loaded: the least number of blocks of one that a multiprocessor holds, and
+// CUDA's first error.
 struct Loaded {
   int blocks = 1 << 20;
   int error = 0;

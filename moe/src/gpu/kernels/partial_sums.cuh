@@ -1,5 +1,6 @@
-// Partial sums of a combine, before they are sent: what is requested of which rank, and those for other nodes, which ranks of a node
-// make together. 600 lines, as the partial sums of a node are made of the parts that the first half describes.
+// Partial sums of a combine, before they are sent: what is requested of which rank, and those for
+// other nodes, which ranks of a node make together. 600 lines, as the partial sums of a node are
+// made of the parts that the first half describes.
 //
 // Device code, by all threads of the grid.
 #pragma once
@@ -15,18 +16,21 @@ namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- A combine as its kernel began it
 //
-// A partial sum is the sum of a token's expert outputs on one rank (or, with precision exact or lanes, one of them), which that rank
-// returns to the token's source.
+// A partial sum is the sum of a token's expert outputs on one rank (or, with precision exact or
+// lanes, one of them), which that rank returns to the token's source.
 //
-// One combine. Send: for each row that a dispatch brought here, a group sums the experts' rows in the order of lanes (or
-// sends each), and stores the partial sum where the source looks for it: at token * topk + the first lane that came here, so
-// nobody has to be told a place. Receive: for each token a group waits for its partial sums and adds them, ranks ascending, or
-// lanes ascending. Outputs in place are not sent: each rank reads those of its tokens where they are (store_sums.cuh).
+// One combine. Send: for each row that a dispatch brought here, a group sums the experts' rows in
+// the order of lanes (or sends each), and stores the partial sum where the source looks for it: at
+// token * topk + the first lane that came here, so nobody has to be told a place. Receive: for each
+// token a group waits for its partial sums and adds them, ranks ascending, or lanes ascending.
+// Outputs in place are not sent: each rank reads those of its tokens where they are
+// (store_sums.cuh).
 //
-// Weights that come only now go to all ranks first, as parcels; the experts' ranks wait for those of a row when they sum it.
+// Weights that come only now go to all ranks first, as parcels; the experts' ranks wait for those
+// of a row when they sum it.
 
-// The partial sums that a group adds up, by the number of the term, where they are polled. Those of this rank that stay where they are
-// (adds_in_place) are not.
+// The partial sums that a group adds up, by the number of the term, where they are polled. Those of
+// this rank that stay where they are (adds_in_place) are not.
 struct PolledTerms {
   std::uint32_t polled;  // as bits
   std::uint32_t
@@ -51,11 +55,13 @@ struct CombineMemory {
 // Each warp's, where rows are many.
 using CombinePipeline = BulkPipelineMemory<4, 3328>;
 
-// How a partial sum is known to be here: by its word; by its own bytes (store_sums.cuh); or it is never sent (store_sums.cuh).
+// How a partial sum is known to be here: by its word; by its own bytes (store_sums.cuh); or it is
+// never sent (store_sums.cuh).
 enum class Known { ByWord, Polled, InPlace };
 
-// Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8 and the ways to know of a partial sum:
-// they are shorter, and need fewer registers, than one for all.
+// Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8
+// and the ways to know of a partial sum: they are shorter, and need fewer registers, than one for
+// all.
 template <bool kIsByRank, Travels kTravels, Known kIsKnown = Known::ByWord>
 struct Way {
   static constexpr bool kByRank = kIsByRank;
@@ -99,13 +105,15 @@ struct Combining {
 
   __device__ bool is_gone(std::uint32_t rank) const { return (entered.missing >> rank & 1) != 0; }
 
-  // Rows by rank that this rank sent to itself are added where they lie. A send alone may not count on them to stay.
+  // Rows by rank that this rank sent to itself are added where they lie. A send alone may not count
+  // on them to stay.
   __device__ bool adds_in_place(std::uint32_t rank) const {
     return Way::kByRank && !Way::kInPlace && rank == static_cast<std::uint32_t>(exchange.me) &&
            call.phases.sends && call.phases.receives && Way::kAs == Travels::Rounded;
   }
 
-  // Ranks to which partial sums are sent, one after the other: without this one, if its are not sent.
+  // Ranks to which partial sums are sent, one after the other: without this one, if its are not
+  // sent.
   __device__ std::uint32_t sources() const {
     return exchange.shape.ranks() -
            (adds_in_place(static_cast<std::uint32_t>(exchange.me)) ? 1 : 0);
@@ -135,8 +143,9 @@ __device__ Terms& terms_of(const Combining<Way>& combining) {
   return combining.shared.terms[Group::number()];
 }
 
-// In place: whether a thread loads several units of each term at once, as loads take long from other GPUs. With many on their way the
-// link is slower: 32 tokens of four ranks take 1.2 us less one by one, 8 take 0.5 us more.
+// In place: whether a thread loads several units of each term at once, as loads take long from
+// other GPUs. With many on their way the link is slower: 32 tokens of four ranks take 1.2 us less
+// one by one, 8 take 0.5 us more.
 template <typename Way>
 __device__ bool loads_together(const Combining<Way>& combining) {
   constexpr std::uint32_t kMostRows = 64;
@@ -189,8 +198,9 @@ __device__ std::int32_t first_output_for(const Combining<Way>& combining, std::u
   return first;
 }
 
-// All threads of the grid, before the block enters: the fence takes longer than that, and others wait for combine headers. Where partial sums are sent,
-// it stands in send_combine_headers, as what a block sends waits for its entry.
+// All threads of the grid, before the block enters: the fence takes longer than that, and others
+// wait for combine headers. Where partial sums are sent, it stands in send_combine_headers, as what
+// a block sends waits for its entry.
 inline __device__ void release_outputs(const KernelArguments& exchange, const Combine& call) {
   if (call.phases.sends && blockIdx.x < exchange.shape.ranks() && thread_of_block() == 0) {
     // SYNC moe-outputs: what kernels before this one wrote there, and put back.
@@ -236,7 +246,8 @@ __device__ void post_weights(const Combining<Way>& combining,
   }
 }
 
-// One thread: waits for the combine header of `rank`. False if it does not come, or makes another combine, which the last block records.
+// One thread: waits for the combine header of `rank`. False if it does not come, or makes another
+// combine, which the last block records.
 template <typename Way>
 __device__ bool await_combine_header(const Combining<Way>& combining,
                                      std::uint32_t rank,
@@ -293,7 +304,8 @@ __device__ void send_weights(const Combining<Way>& combining) {
   }
 }
 
-// One thread: the weight of a lane of `source`, which it was given only now; 0 if the source does not come.
+// One thread: the weight of a lane of `source`, which it was given only now; 0 if the source does
+// not come.
 template <typename Way>
 __device__ float await_weight(const Combining<Way>& combining,
                               std::uint32_t source,
@@ -315,7 +327,8 @@ __device__ float await_weight(const Combining<Way>& combining,
 // All that a rank gets are staged slot by slot and put as one message, because slots are the
 // same on both sides. The message has one word, which the source looks at for each of its tokens.
 //
-// Device code: whoever stages the last partial sum for a rank puts the message, as for the rows of a dispatch (nodes.cuh).
+// Device code: whoever stages the last partial sum for a rank puts the message, as for the rows of
+// a dispatch (nodes.cuh).
 
 // Rows for ranks of other nodes travel as they are summed, so those of fp8 are shorter.
 template <typename Way>
@@ -393,8 +406,8 @@ __device__ void count_partial_sums(const Combining<Way>& combining,
   put_partial_sums(combining, source);
 }
 
-// Whether this rank sends partial sums to `source`, which is on another node, alone. With a row for each node its relay sends those of
-// all.
+// Whether this rank sends partial sums to `source`, which is on another node, alone. With a row for
+// each node its relay sends those of all.
 template <typename Way>
 __device__ bool sends_partial_sums_alone(const Combining<Way>& combining, std::uint32_t source) {
   return kBetweenNodes && !combining.exchange.by_node && is_remote(combining.exchange, source) &&
@@ -412,7 +425,8 @@ __device__ void end_far_partial_sum(const Combining<Way>& combining,
   }
 }
 
-// All threads of the grid: how many rows each rank of another node waits for, of those with sends_to(rank).
+// All threads of the grid: how many rows each rank of another node waits for, of those with
+// sends_to(rank).
 template <typename Way, typename SendsTo>
 __device__ void begin_far_partial_sums(const Combining<Way>& combining, SendsTo&& sends_to) {
   if constexpr (kBetweenNodes) {
@@ -428,16 +442,18 @@ __device__ void begin_far_partial_sums(const Combining<Way>& combining, SendsTo&
 
 // ---- Sums of a node
 //
-// Partial sums of a node, with a row for each node: one row comes back for each token, the sum over all ranks of the node. Each rank
-// stores its part, a sum that is not rounded, in the memory of the relay, to which the rows came; that one adds the parts, ranks
-// ascending, and puts what it makes.
+// Partial sums of a node, with a row for each node: one row comes back for each token, the sum over
+// all ranks of the node. Each rank stores its part, a sum that is not rounded, in the memory of the
+// relay, to which the rows came; that one adds the parts, ranks ascending, and puts what it makes.
 //
-// Which ranks have a part, all of them know from the plan, because each has read the ids of the whole row. The relay waits for
-// parts in the receive of a combine, when it has sent its own; so ranks of a node wait for each other's sends alone.
+// Which ranks have a part, all of them know from the plan, because each has read the ids of the
+// whole row. The relay waits for parts in the receive of a combine, when it has sent its own; so
+// ranks of a node wait for each other's sends alone.
 //
 // Device code: a group for each row; the first warp reads the plan.
 
-// Whether the node for which `relay` sends partial sums may not have any, as a rank there did not come.
+// Whether the node for which `relay` sends partial sums may not have any, as a rank there did not
+// come.
 inline __device__ bool lacks_rank(const KernelArguments& exchange, std::uint32_t relay) {
   bool lacks = false;
   for (std::uint32_t rank = 0; exchange.by_node && rank < exchange.shape.ranks(); ++rank) {
@@ -456,12 +472,14 @@ __device__ bool await_word(const Combining<Way>& combining,
       exchange, combining.entered, rank,
       [&] { return device::load_relaxed(word) == combining.number(); },
       [&] { return combining.differs(rank) || (kBetweenNodes && lacks_rank(exchange, rank)); });
-  // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what the group reads behind its barrier.
+  // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what the group reads behind its
+  // barrier.
   device::fence_acquire();
   return has_come;
 }
 
-// One warp: the ranks of this node that have a part of the partial sum of a row, as bits. Each thread has the place of a lane.
+// One warp: the ranks of this node that have a part of the partial sum of a row, as bits. Each
+// thread has the place of a lane.
 inline __device__ std::uint64_t ranks_with_parts(const KernelArguments& exchange,
                                                  std::int32_t place) {
   const std::int32_t rank = place >= 0 ? exchange.me : mate_at(place);  // below 0: none
@@ -518,7 +536,8 @@ __device__ bool is_relay_for(const Combining<Way>& combining, std::uint32_t sour
          !combining.is_gone(source);
 }
 
-// One warp: the parts of the partial sum of a row, which are waited for. Those that do not come are left out: then the call fails.
+// One warp: the parts of the partial sum of a row, which are waited for. Those that do not come are
+// left out: then the call fails.
 template <typename Way>
 __device__ void list_parts(const Combining<Way>& combining,
                            std::uint32_t source,
@@ -601,8 +620,8 @@ __device__ void reduce_for_node(const Combining<Way>& combining) {
 
 // ---- The source
 
-// The first warp of a group: all ranks of other nodes have begun this call. A relay waits for its node, so one that does not come is
-// named here, by itself.
+// The first warp of a group: all ranks of other nodes have begun this call. A relay waits for its
+// node, so one that does not come is named here, by itself.
 template <typename Way>
 __device__ void await_far_combine_headers(const Combining<Way>& combining) {
   const KernelArguments& exchange = combining.exchange;

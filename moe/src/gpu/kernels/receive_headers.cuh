@@ -1,5 +1,6 @@
-// What a receiver works out before it takes rows: how many each source sends, and where each expert's rows begin. Every block
-// does so for itself, from the headers, and zeroes its share of the rows between experts that the alignment leaves.
+// What a receiver works out before it takes rows: how many each source sends, and where each
+// expert's rows begin. Every block does so for itself, from the headers, and zeroes its share of
+// the rows between experts that the alignment leaves.
 //
 // Device code: all readers of a block together, unless it says otherwise.
 #pragma once
@@ -160,7 +161,8 @@ __device__ void read_headers(const Receiving<Path>& receiving) {
 
 // ---- Where rows begin
 
-// The sum of `value` of all readers before this one; `total` of all. A barrier stands between two calls with the same `of_warp`.
+// The sum of `value` of all readers before this one; `total` of all. A barrier stands between two
+// calls with the same `of_warp`.
 template <typename Path>
 __device__ std::int32_t sum_before(std::int32_t (&of_warp)[MostReaders::kWarps],
                                    std::int32_t value,
@@ -295,8 +297,9 @@ __device__ void begin_compact_experts(const Receiving<Path>& receiving) {
   }
 }
 
-// All threads of the block: how many rows come, and where those of each source or expert begin. Behind it all may use that. Where
-// readers alone take rows, the first warp may only when they have (receive_rows).
+// All threads of the block: how many rows come, and where those of each source or expert begin.
+// Behind it all may use that. Where readers alone take rows, the first warp may only when they have
+// (receive_rows).
 template <typename Path>
 __device__ void begin_rows(const Receiving<Path>& receiving) {
   if (Readers<Path>::have_this_thread()) {

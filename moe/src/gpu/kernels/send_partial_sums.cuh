@@ -1,7 +1,7 @@
 // The send of a combine: partial sums of what a dispatch brought here (partial_sums.cuh says how).
 //
-// Device code: a group for each row; the group's first warp reads the plan. Words of peers are stored behind a fence that
-// follows the group's barrier (copy_engine.cuh).
+// Device code: a group for each row; the group's first warp reads the plan. Words of peers are
+// stored behind a fence that follows the group's barrier (copy_engine.cuh).
 #pragma once
 
 #include "moe/src/gpu/kernels/partial_sums.cuh"
@@ -13,8 +13,9 @@ struct SumForPoller : Plainly, ForPoller {
   using ForPoller::store;
 };
 
-// A row that dispatch brought here. Loaded ahead: what compares the loads comes when the row is sent, as a warp waits there. Only the
-// group's first warp knows more than the first two: the words are the same few for all groups.
+// A row that dispatch brought here. Loaded ahead: what compares the loads comes when the row is
+// sent, as a warp waits there. Only the group's first warp knows more than the first two: the words
+// are the same few for all groups.
 struct ReceivedRow {
   std::uint32_t source;
   std::uint32_t slot;
@@ -27,7 +28,8 @@ struct ReceivedRow {
   __device__ bool exists() const { return static_cast<std::int32_t>(slot) < rows && lane >= 0; }
 };
 
-// Number `index` of all, slot by slot. Its loads do not wait for each other: the plan has room for rows that did not come.
+// Number `index` of all, slot by slot. Its loads do not wait for each other: the plan has room for
+// rows that did not come.
 template <typename Way>
 __device__ ReceivedRow received_row(const Combining<Way>& combining, std::uint32_t index) {
   const KernelArguments& exchange = combining.exchange;
@@ -123,7 +125,8 @@ __device__ void send_part(const Combining<Way>& combining, PendingWords<kRows>& 
   words.add(has_part ? combining.shared.arrived[group][0] : nullptr, combining.number());
 }
 
-// The experts whose rows make up the partial sum; none if its source is gone. Ends with the group's barrier.
+// The experts whose rows make up the partial sum; none if its source is gone. Ends with the group's
+// barrier.
 template <Rows kRows, typename Way>
 __device__ void begin_partial_sum(const Combining<Way>& combining, const ReceivedRow& row) {
   const KernelArguments& exchange = combining.exchange;
@@ -205,7 +208,8 @@ __device__ void send_partial_sum(const Combining<Way>& combining,
   words.add(word, combining.number());
 }
 
-// The group's share of the partial sums to send, one after the other. What the plan says of the next is on its way while one is sent.
+// The group's share of the partial sums to send, one after the other. What the plan says of the
+// next is on its way while one is sent.
 template <typename Type, Rows kRows, typename Way>
 class PartialSums {
  public:
@@ -225,8 +229,9 @@ class PartialSums {
     }
   }
 
-  // Behind the barrier with which the block enters. In rank layouts each block reads the most rows from the plan: where one thread did so
-  // for all, 1 to 8 tokens took 0.3 to 0.6 us longer, for a reason that is not known.
+  // Behind the barrier with which the block enters. In rank layouts each block reads the most rows
+  // from the plan: where one thread did so for all, 1 to 8 tokens took 0.3 to 0.6 us longer, for a
+  // reason that is not known.
   __device__ bool has_more() const {
     const std::uint32_t most = Way::kByRank ? most_ : combining_.shared.most_rows;
     return numbers_.index() < most * combining_.sources();

@@ -1,4 +1,5 @@
-// Where the rows of a dispatch came from, read from its plan: one thread for each lane of each row that came here.
+// Where the rows of a dispatch came from, read from its plan: one thread for each lane of each row
+// that came here.
 #include <weft/device/access.cuh>
 #include <weft/moe/layouts.hpp>
 

@@ -1,7 +1,7 @@
 // The receive of a combine: partial sums are waited for and added (partial_sums.cuh says how).
 //
-// Device code: a group for each token; the group's first warp reads the plan, waits for the words of its partial sums, and acquires
-// what they tell of before the group's barrier.
+// Device code: a group for each token; the group's first warp reads the plan, waits for the words
+// of its partial sums, and acquires what they tell of before the group's barrier.
 #pragma once
 
 #include "moe/src/gpu/kernels/partial_sums.cuh"
@@ -10,10 +10,12 @@ namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Polled
 //
-// Partial sums that are polled (polled.cuh): how a group stores its own for the ranks that wait for them, and how it adds up those of others.
+// Partial sums that are polled (polled.cuh): how a group stores its own for the ranks that wait for
+// them, and how it adds up those of others.
 //
-// Each thread waits for the 16 bytes that it adds, and clears their place, behind the last term that has them.
-// Device code, kernels for few rows, where ranks share a node and none may be masked.
+// Each thread waits for the 16 bytes that it adds, and clears their place, behind the last term
+// that has them. Device code, kernels for few rows, where ranks share a node and none may be
+// masked.
 
 // A thread's loads of a group's terms.
 template <typename Way>
@@ -71,7 +73,8 @@ class Polled {
  private:
   __device__ bool is_given_up(std::uint32_t term) const { return (given_up_ >> term & 1U) != 0; }
 
-  // Of a term that may be given up. If its word is here, so is all of it; else its rank does not come, or makes another combine.
+  // Of a term that may be given up. If its word is here, so is all of it; else its rank does not
+  // come, or makes another combine.
   __device__ Vector16 what_came(std::uint32_t term,
                                 const Vector16* from,
                                 const Vector16& loaded) const {
@@ -82,8 +85,8 @@ class Polled {
     return device::load_relaxed(terms_.words[term]) == combining_.number();
   }
 
-  // What a wait for a term does now and then; `start` is that of look_around. It gives the term up if its word is here, if its rank makes
-  // another combine, or if that is missing.
+  // What a wait for a term does now and then; `start` is that of look_around. It gives the term up
+  // if its word is here, if its rank makes another combine, or if that is missing.
   __device__ std::uint64_t look_around_for(std::uint32_t term, std::uint64_t start) {
     const std::uint32_t rank = terms_.ranks[term];
     bool is_over = has_word(term) || combining_.differs(rank);
@@ -93,7 +96,8 @@ class Polled {
       is_over = start == 0;
     }
     if (is_over) {
-      // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what this thread loads again, if the word is here.
+      // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what this thread loads
+      // again, if the word is here.
       device::fence_acquire();
       given_up_ |= 1U << term;
     }
@@ -106,7 +110,8 @@ class Polled {
   std::uint32_t given_up_ = 0;
 };
 
-// A group: the sum of its terms, as store_sum_by. The loads of all terms are one piece of code, as waiting for them is long.
+// A group: the sum of its terms, as store_sum_by. The loads of all terms are one piece of code, as
+// waiting for them is long.
 template <typename Type, typename Way>
 __device__ void store_polled_sum(const Combining<Way>& combining, std::byte* to, bool weighs) {
   constexpr std::uint32_t kUnitsAtOnce = 1;  // with two, a combine of 128 tokens is 1 to 4 % slower
@@ -134,15 +139,17 @@ __device__ void store_polled_sum(const Combining<Way>& combining, std::byte* to,
 
 // ---- Outputs in place
 //
-// Outputs in place (weft_moe_config.outputs_in_place): nothing is sent but combine headers, which say with which output those for a rank
-// begin. A rank waits for the combine headers of all, then reads the outputs of its tokens in their memory, by the slots of their rows.
+// Outputs in place (weft_moe_config.outputs_in_place): nothing is sent but combine headers, which
+// say with which output those for a rank begin. A rank waits for the combine headers of all, then
+// reads the outputs of its tokens in their memory, by the slots of their rows.
 //
-// An output is written again by kernels that follow a later dispatch. Each rank has sent its header of that behind the end of this
-// combine, so all of it is read.
+// An output is written again by kernels that follow a later dispatch. Each rank has sent its header
+// of that behind the end of this combine, so all of it is read.
 
 inline constexpr std::uint32_t kNoOutputs = ~0U;
 
-// One thread: the output with which those of `rank` for this one begin; none if it does not come, or makes another combine.
+// One thread: the output with which those of `rank` for this one begin; none if it does not come,
+// or makes another combine.
 template <typename Way>
 __device__ std::uint32_t await_first_output(const Combining<Way>& combining, std::uint32_t rank) {
   Header header{};
@@ -186,7 +193,8 @@ __device__ bool await_partial_sum(const Combining<Way>& combining,
   return await_word(combining, rank, word);
 }
 
-// What the plan says of a token of this rank, if it is one (the plan has room for all); each thread of a warp has one of its lanes.
+// What the plan says of a token of this rank, if it is one (the plan has room for all); each thread
+// of a warp has one of its lanes.
 struct Request {
   std::int32_t id = -1;
   float weight = 0;
@@ -246,7 +254,8 @@ struct ExpectedPartialSum {
   }
 };
 
-// One warp: that of partial sums that are polled. This thread's is at `index`, and becomes term `position`; kTopkMax: it has none.
+// One warp: that of partial sums that are polled. This thread's is at `index`, and becomes term
+// `position`; kTopkMax: it has none.
 template <typename Way>
 __device__ void list_polled(const Combining<Way>& combining,
                             const ExpectedPartialSum& expected,
@@ -270,8 +279,8 @@ __device__ void list_polled(const Combining<Way>& combining,
   }
 }
 
-// One warp: the partial sums of a token in the order of the sum, which are waited for. Precision lanes: in the order of lanes,
-// null where there is none.
+// One warp: the partial sums of a token in the order of the sum, which are waited for. Precision
+// lanes: in the order of lanes, null where there is none.
 template <typename Way>
 __device__ void list_partial_sums(const Combining<Way>& combining,
                                   std::uint32_t token,
@@ -362,7 +371,8 @@ __device__ void store_polled_token(const Combining<Way>& combining, std::uint32_
   }
 }
 
-// A group that has read partial sums as fp8, which are not polled, where others are: clears their places.
+// A group that has read partial sums as fp8, which are not polled, where others are: clears their
+// places.
 template <typename Way>
 __device__ void put_back_fp8(const Combining<Way>& combining) {
   const Shape& shape = combining.exchange.shape;
@@ -423,7 +433,8 @@ __device__ void await_combine_headers(const Combining<Way>& combining) {
   }
 }
 
-// The group's tokens, one after the other, or those that a warp draws; what the plan says of the next is on its way as above.
+// The group's tokens, one after the other, or those that a warp draws; what the plan says of the
+// next is on its way as above.
 template <typename Type, Rows kRows, typename Way>
 class TokenSums {
  public:
