@@ -1,18 +1,23 @@
-// What dispatch and combine of weft::moe cost on GPUs: 256 experts, 8 of them for each token, rows of 7168 values, fp8
-// quantised on the way out, bf16 on the way back; new routes for each token, the same in every repetition. JSON lines: for each
-// number of tokens the time of a dispatch, of a combine and of a pair, in microseconds, alone and in a CUDA graph of 50; the
-// median over samples on each PE, then the largest and the least over PEs. Between nodes also how many bytes a PE puts in one,
-// the most over PEs. `rows_busiest`: the most rows that a PE sends to others, or gets from them, in a dispatch.
+// What dispatch and combine of weft::moe cost on GPUs: 256 experts, 8 of them for each token, rows
+// of 7168 values, fp8 quantised on the way out, bf16 on the way back; new routes for each token,
+// the same in every repetition. JSON lines: for each number of tokens the time of a dispatch, of a
+// combine and of a pair, in microseconds, alone and in a CUDA graph of 50; the median over samples
+// on each PE, then the largest and the least over PEs. Between nodes also how many bytes a PE puts
+// in one, the most over PEs. `rows_busiest`: the most rows that a PE sends to others, or gets from
+// them, in a dispatch.
 //
-// --routing zipf: the chance of an expert is that of its number in an order that all PEs share: 1, 1/2, 1/3, ... of the first's.
+// --routing zipf: the chance of an expert is that of its number in an order that all PEs share: 1,
+// 1/2, 1/3, ... of the first's.
 //
-//   weft-run -n PES -- moe_kernels [--layout padded|compact|rank|rank-compact] [--payload made|given] [--blocks N]
-//                                  [--outputs sent|in-place] [--row-per rank|node] [--precision reduced|fp8]
+//   weft-run -n PES -- moe_kernels [--layout padded|compact|rank|rank-compact]
+//                                  [--payload made|given] [--blocks N] [--outputs sent|in-place]
+//                                  [--row-per rank|node] [--precision reduced|fp8]
 //                                  [--tokens 1,8,32,128] [--samples N] [--routing uniform|zipf]
 //                                  [--hidden 7168] [--experts 256] [--topk 8]
 #include <weft/device.h>
 #include <weft/moe.h>
 #include <weft/moe/experts.hpp>
+#include <weft/moe/layouts.hpp>
 
 #include <cuda_runtime.h>
 
@@ -184,7 +189,7 @@ class Pair {
     require(weft_moe_get_shape(exchange_, &shape) == WEFT_OK, "weft_moe_get_shape");
     const std::vector<std::int64_t> ids = routes_of(options, tokens);
     busiest_ = busiest_of(ids, options);
-    is_by_rank_ = options.layout == WEFT_MOE_RANK_MAJOR || options.layout == WEFT_MOE_RANK_COMPACT;
+    is_by_rank_ = weft::moe::is_by_rank(options.layout);
     const std::size_t values = static_cast<std::size_t>(tokens) * options.hidden;
     tokens_ = {tokens,
                options.is_given
@@ -256,7 +261,8 @@ struct Cost {
   double bytes;
 };
 
-// The median over samples of the time of one of `kChained` runs of `body`, and what this PE puts in one.
+// The median over samples of the time of one of `kChained` runs of `body`, and what this PE puts in
+// one.
 Cost cost_of(cudaStream_t stream,
              const Options& options,
              bool in_graph,
@@ -309,14 +315,14 @@ Cost cost_of(cudaStream_t stream,
 }
 
 // A line of results.
-struct Row {
+struct ResultLine {
   const char* what;
   int tokens;
   bool in_graph;
   int busiest;
 };
 
-void report(const Row& row, const Options& options, Cost cost) {
+void report(const ResultLine& row, const Options& options, Cost cost) {
   auto* mine = static_cast<double*>(weft_malloc(5 * sizeof(double)));
   mine[0] = cost.us;
   mine[3] = cost.bytes;

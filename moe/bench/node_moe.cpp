@@ -1,15 +1,21 @@
-// What a dispatch and a combine of weft::moe cost on CPUs, beside what the same bytes cost without them, in one run and in
-// turn. JSON lines: median, least and most of the samples of PE 0, in microseconds.
+// What a dispatch and a combine of weft::moe cost on CPUs, beside what the same bytes cost without
+// them, in one run and in turn. JSON lines: median, least and most of the samples of PE 0, in
+// microseconds.
 //
-//   weft-run -n 2 -- node_moe [tokens]                      one node: against a memcpy of the same bytes
-//   WEFT_NODE_SIZE=1 weft-run -n 4 -- node_moe [tokens]     every PE a node: against one put_signal for each row
-//                                                           (token-first), and one of the same bytes for each peer
-//   WEFT_NODE_SIZE=2 weft-run -n 4 -- node_moe [tokens]     the same, and rows that travel once to each node
-//   ... node_moe [tokens] dispatch                          without the combines, which take most of the time
+//   weft-run -n 2 -- node_moe [tokens]                      one node: against a memcpy of the same
+//                                                           bytes
+//   WEFT_NODE_SIZE=1 weft-run -n 4 -- node_moe [tokens]     every PE a node: against one put_signal
+//                                                           for each row (token-first), and one of
+//                                                           the same bytes for each peer
+//   WEFT_NODE_SIZE=2 weft-run -n 4 -- node_moe [tokens]     the same, and rows that travel once to
+//                                                           each node
+//   ... node_moe [tokens] dispatch                          without the combines, which take most
+//                                                           of the time
 //
 // 128 tokens on 4 PEs need WEFT_HEAP_SIZE=1G.
 //
-// "writes": put_signals of PE 0 in one call. "rx_max_over_mean": bytes put to the busiest PE, by those to all on average.
+// "writes": put_signals of PE 0 in one call. "rx_max_over_mean": bytes put to the busiest PE, by
+// those to all on average.
 #include <weft/moe.hpp>
 #include <weft/moe/experts.hpp>
 
@@ -70,7 +76,8 @@ struct Tokens {
             .topk_weights = weights.data()};
   }
 
-  // By rank: how many rows go there, if each row goes to `target` of each rank that has one of its experts.
+  // By rank: how many rows go there, if each row goes to `target` of each rank that has one of its
+  // experts.
   [[nodiscard]] std::vector<std::uint64_t> rows(const std::function<int(int)>& target) const {
     const weft::moe::ExpertMap map{kExperts, weft::pe_count()};
     std::vector<std::uint64_t> rows(static_cast<std::size_t>(weft::pe_count()));

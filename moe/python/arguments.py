@@ -53,14 +53,14 @@ def parsed(given, on_gpu):
     scales = choice(given["scales"] or ("nvfp4" if payload == "nvfp4" else "none"), SCALES, "scales")
     layout = choice(given["layout"], LAYOUTS, "layout")
     in_place = bool(given["outputs_in_place"])
-    if in_place and not layout.startswith("rank"):
-        raise InvalidArgument(f"weft.moe: outputs_in_place is given, and the layout is {layout}; choose rank_major or "
-                              "rank_compact, or leave it out")
+    if in_place and not LAYOUTS[layout].is_by_rank:
+        raise InvalidArgument(f"weft.moe: outputs_in_place is given, and the layout is {layout}; choose "
+                              f"{' or '.join(name for name, of in LAYOUTS.items() if of.is_by_rank)}, or leave it out")
     sizes = [integer(given[name], name) for name in ("max_tokens", "hidden", "experts", "topk")]
     config = core.MoeConfig()
     config.max_tokens, config.hidden, config.experts, config.topk = sizes
     config.payload, config.scales, config.output = TYPES[payload], SCALES[scales], TYPES[output]
-    config.layout, config.alignment = LAYOUTS[layout], integer(given["alignment"], "alignment")
+    config.layout, config.alignment = LAYOUTS[layout].number, integer(given["alignment"], "alignment")
     config.on_timeout = ON_TIMEOUT[choice(given["on_timeout"], ON_TIMEOUT, "on_timeout")]
     config.memory, config.blocks = int(on_gpu), integer(given["blocks"], "blocks")
     config.row_per = ROW_PER[choice(given["row_per"], ROW_PER, "row_per")]

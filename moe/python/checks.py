@@ -5,12 +5,10 @@ from .elements import GIVEN, OF_DISPATCH, UNWEIGHTED
 from .results import Plan
 
 
-def require_tokens(shape, columns, type_name, most):
-    """Of x: [tokens, columns], with at most `most` tokens."""
+def require_tokens(shape, columns, type_name):
+    """Of x: [tokens, columns]. The engine refuses too many tokens."""
     if len(shape) != 2 or shape[1] != columns:
         raise WrongShape(f"weft.moe: x has the shape {tuple(shape)}, and [tokens, {columns}] of {type_name} is needed")
-    if shape[0] > most:
-        raise WrongShape(f"weft.moe: x has {shape[0]} tokens, and the exchange was made for {most}; give fewer, or raise max_tokens")
 
 
 def require_routes(shape, name, tokens, topk):

@@ -50,7 +50,8 @@ class _Combine(torch.autograd.Function):
         context.save_for_backward(lanes, topk_weights, topk_ids, _marker(expert_out))
         wide = torch.float64 if lanes.dtype == torch.float64 else torch.float32
         sums = (lanes.to(wide) * topk_weights.to(wide)[..., None]).sum(1)
-        # Not sums.to where that is sums itself: graphs of torch 2.11 then give the gradient to the one name and zeros to the other.
+        # Not sums.to where that is sums itself: graphs of torch 2.11 then give the gradient to the
+        # one name and zeros to the other.
         return sums if lanes.dtype == wide else sums.to(lanes.dtype)
 
     @staticmethod
@@ -146,7 +147,7 @@ class Dispatcher(torch.nn.Module):
 
     def __init__(self, exchange):
         super().__init__()
-        if exchange.layout.startswith("rank") or exchange.payload != exchange.output:
+        if exchange._is_by_rank or exchange.payload != exchange.output:
             raise InvalidArgument(
                 f"weft.moe.Dispatcher: the exchange has the layout {exchange.layout}, payload {exchange.payload} and output "
                 f"{exchange.output}; it needs an expert layout, and one type for both")

@@ -1,14 +1,27 @@
 """Arrays as the exchange sees them: address, element type, shape; and arrays over the exchange's memory."""
 
+import typing
+
 import numpy
 
 from ..errors import InvalidArgument, NotContiguous, WrongDevice, WrongDtype, WrongShape
+from ..native import core
 
-# The values of the enumerations of weft/moe.h: weft_moe_type (and what numpy shows of them), and others.
+
+class LayoutFacts(typing.NamedTuple):
+    """As weft/moe/layouts.hpp, from which it comes, explains."""
+    number: int
+    is_by_rank: bool
+    is_in_place: bool
+    is_padded: bool
+
+
+# The values of the enumerations of weft/moe.h: weft_moe_type (and what numpy shows of them), and
+# others.
 TYPES = {"bfloat16": 1, "float16": 2, "float32": 3, "float64": 4, "fp8_e4m3": 5, "fp8_e5m2": 6, "nvfp4": 7}
 SCALES = {"none": 0, "float32": 1, "ue8m0": 2, "nvfp4": 3}
-# Names begin with "rank" or "expert": exchange.py and others tell the two kinds apart by that. To add one: moe/docs/DEVELOPING.md.
-LAYOUTS = {"rank_major": 1, "rank_compact": 2, "expert_padded": 3, "expert_compact": 4}
+# By name. To add one: moe/docs/DEVELOPING.md.
+LAYOUTS = {name: LayoutFacts(*facts) for name, *facts in core.moe_layouts()}
 PRECISIONS = {"reduced": 1, "exact": 2, "lanes": 3, "fp8": 4}
 STEPS = {"dispatch": 1, "combine": 2}
 OF_DISPATCH, GIVEN, UNWEIGHTED = 1, 2, 3  # weft_moe_weighting

@@ -11,7 +11,7 @@ from ..errors import Freed, InvalidArgument, NoCuda
 from ..native import core
 from . import checks, gradients
 from .arguments import integer, parsed
-from .elements import PRECISIONS, STEPS, TYPES, Given, Held, choice, converted, like, numpy_dtype
+from .elements import LAYOUTS, PRECISIONS, STEPS, TYPES, Given, Held, choice, converted, like, numpy_dtype
 from .results import Plan, Result, number_of, routes_of
 
 _PHASES = ("both", "send", "recv")
@@ -94,6 +94,7 @@ class Exchange:
         self._core = core.MoeExchange(team, given.config)
         self.max_tokens, self.hidden, self.experts, self.topk = given.max_tokens, given.hidden, given.experts, given.topk
         self.payload, self.output, self.scales, self.layout = given.payload, given.output, given.scales, given.layout
+        self._is_by_rank, self._is_in_place = LAYOUTS[self.layout].is_by_rank, LAYOUTS[self.layout].is_in_place
         self.outputs_in_place, self.scales_by_column = bool(outputs_in_place), bool(scales_by_column)
         self._team = team
         self.has_part = team is None or team.is_member
@@ -131,10 +132,9 @@ class Exchange:
         self.first_expert, self.local_experts = shape["first_expert"], shape["local_experts"]
         self._scale_bytes, self._rows_max = shape["scale_bytes"], shape["rows_max"]
         self._payload_bytes = shape["payload_bytes"]
-        self._is_by_rank = self.layout.startswith("rank")
+        parts = self.ranks if self._is_by_rank else self.local_experts
         # None: of as many rows as come.
-        self._rows = {"rank_major": (self.ranks, self.max_tokens),
-                      "expert_padded": (self.local_experts, self._rows_max // self.local_experts)}.get(self.layout)
+        self._rows = (parts, self._rows_max // parts) if LAYOUTS[self.layout].is_padded else None
         return shape
 
     def _look_at_shape(self):
@@ -188,7 +188,7 @@ class Exchange:
         x = Given(x, "x")
         type_name = x.type_for(self.payload)
         columns = self.hidden // 2 if type_name == "nvfp4" else self.hidden
-        checks.require_tokens(x.shape, columns, type_name, self.max_tokens)
+        checks.require_tokens(x.shape, columns, type_name)
         tokens = x.shape[0]
         ids = converted(topk_ids, "int64", "topk_ids")
         weights = converted(topk_weights, "float32", "topk_weights")
@@ -220,7 +220,7 @@ class Exchange:
         counts, offsets = numpy.zeros(parts, "int32"), numpy.zeros(parts + 1, "int64")
         found = self._core.dispatch_recv(plan._handle, (*(_address(buffer) for buffer in buffers), counts.ctypes.data,
                                                         offsets.ctypes.data))
-        if self.layout == "rank_major":
+        if self._is_in_place:
             held = [Held(self._memory.ctypes.data, self._memory.size, self._memory)] * 4
         else:
             held = [None if buffer is None else Held(buffer.ctypes.data, buffer.nbytes, buffer) for buffer in buffers]
@@ -261,7 +261,7 @@ class Exchange:
 
     def _buffers_of(self, slot):
         """Memory for the rows of layouts that copy: x, scales, ids, weights; touched only where rows come."""
-        if self.layout == "rank_major":
+        if self._is_in_place:
             return [None] * 4
         if self._buffers[slot] is None:
             rows, lanes = self._rows_max, self.topk if self._is_by_rank else 1

@@ -86,7 +86,7 @@ class GpuExchange(Exchange):
         self._plan_bytes = shape["plan_bytes"]
         self.device = torch.device("cuda", self._device)
         self._memory = None
-        if self.layout == "rank_major" or self.outputs_in_place:
+        if self._is_in_place or self.outputs_in_place:
             array = core.wrap(shape["memory"], [shape["memory_bytes"]], "uint8", self._device)
             self._array, self._memory = array, torch.from_dlpack(array)
         dtype, columns = _DTYPES[self.payload], self.hidden // 2 if self.payload == "nvfp4" else self.hidden
@@ -97,7 +97,7 @@ class GpuExchange(Exchange):
         """The plan and all of a Result but x are one piece of memory: {name: (type, shape, strides, first element)}."""
         parts = self.ranks if self._is_by_rank else self.local_experts
         shapes = {"counts": (torch.int32, (parts,)), "offsets": (torch.int64, (parts + 1,))}
-        if self.layout != "rank_major":
+        if not self._is_in_place:
             lanes = (self.topk,) if self._is_by_rank else ()
             shapes["weights"] = torch.float32, (*self._rows, *lanes)
             if self._is_by_rank:
@@ -110,7 +110,8 @@ class GpuExchange(Exchange):
             end = begin + math.prod(shape) * dtype.itemsize
             strides = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
             self._places[name] = dtype, shape, strides, begin // dtype.itemsize
-        # In the order of the addresses that a dispatch gets; None for what the layout does not have.
+        # In the order of the addresses that a dispatch gets; None for what the layout does not
+        # have.
         self._begins = [self._places[name][3] * self._places[name][0].itemsize if name in self._places else None
                         for name in _IN_BLOCK]
         self._block_bytes = -(-end // _ALIGNMENT) * _ALIGNMENT
@@ -172,7 +173,7 @@ class GpuExchange(Exchange):
         if type_name is None:
             raise WrongDtype(f"weft.moe: x is of {x.dtype}; give {self.payload}")
         columns = self.hidden // 2 if type_name == "nvfp4" else self.hidden
-        checks.require_tokens(x.shape, columns, type_name, self.max_tokens)
+        checks.require_tokens(x.shape, columns, type_name)
         tokens = x.shape[0]
         ids = self._converted(topk_ids, torch.int64, "topk_ids", tokens)
         weights = None if topk_weights is None else self._converted(topk_weights, torch.float32, "topk_weights", tokens)
@@ -196,7 +197,7 @@ class GpuExchange(Exchange):
             return
         self._require_tensor(out, "out")
         dtype, columns = self._row_of_x
-        if self.layout == "rank_major" or out.shape != (*self._rows, columns) or out.dtype != dtype:
+        if self._is_in_place or out.shape != (*self._rows, columns) or out.dtype != dtype:
             raise WrongShape(f"weft.moe: out is {tuple(out.shape)} of {out.dtype}, and {(*self._rows, columns)} of {dtype} is "
                              "needed, in a layout other than rank_major")
 
@@ -246,7 +247,7 @@ class GpuExchange(Exchange):
 
     def _rows_to_fill(self, out):
         """None: they stay in place."""
-        if self.layout == "rank_major" or out is not None:
+        if self._is_in_place or out is not None:
             return out
         dtype, columns = self._row_of_x
         return self._empty((*self._rows, columns), dtype)
@@ -279,7 +280,7 @@ class GpuExchange(Exchange):
         return self._memory[first:first + math.prod(shape) * dtype.itemsize].view(dtype).view(shape)
 
     def _raw_part(self, name, block, places):
-        if self.layout == "rank_major" and name in _IN_PLACE:
+        if self._is_in_place and name in _IN_PLACE:
             place = _IN_PLACE.index(name)
             dtype, columns = (self._row_of_x, (torch.uint8, self._scale_bytes), (torch.int32, self.topk),
                               (torch.float32, self.topk))[place]

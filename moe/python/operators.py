@@ -114,7 +114,7 @@ def _exchange_of(number):
     return exchange
 
 
-# ---- Plans as tensors ----------------------------------------------------------------------------------------------------
+# ---- Plans as tensors ----------------------------------------------------------------------------
 
 class _Owner:
     """What the storage of a plan's tensor refers to, on the CPU."""
@@ -144,7 +144,7 @@ def _plan_of(exchange, tensor, topk_ids, topk_weights):
     return owner.plan
 
 
-# ---- The operators -------------------------------------------------------------------------------------------------------
+# ---- The operators -------------------------------------------------------------------------------
 
 def dispatch(*arguments):
     """torch.ops.weft_moe.dispatch. Outside of a graph without torch's way to an operator, which takes the CPU longer than the call; what
@@ -168,7 +168,7 @@ def _parts_here(state, x, scales, routes, number, rows, apart=False):
     weights = None if topk_weights is None else topk_weights.detach().contiguous()
     call = exchange.dispatch_apart if apart and state.is_cuda else exchange.dispatch
     result = call(x.detach().contiguous(), topk_ids.contiguous(), weights, scales)
-    stays = state.is_cuda and exchange.layout != "rank_major"
+    stays = state.is_cuda and not exchange._is_in_place
     parts = [_own(getattr(result, name), stays) for name in _PARTS]
     if exchange._rows is None and rows is not None:
         parts[:5] = [_lengthened(part, rows, -1 if name == "ids" else 0) for name, part in zip(_PARTS, parts[:5])]

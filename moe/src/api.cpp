@@ -1,4 +1,5 @@
-// The functions of weft/moe.h: handles, and exceptions to statuses. What they do is in the two engines (plan/engine.hpp).
+// The functions of weft/moe.h: handles, and exceptions to statuses. What they do is in the two
+// engines (plan/engine.hpp).
 #include <weft/extension.h>
 #include <weft/moe.h>
 #include <weft/moe/experts.hpp>

@@ -33,7 +33,7 @@ std::string config_error(const weft_moe_config& config, const Ranks& ranks) {
 }
 
 std::size_t memory_bytes(const weft_moe_config& config, const Ranks& ranks) {
-  return config.memory == WEFT_MOE_DEVICE ? gpu::moe::memory_bytes(gpu_shape(config, ranks))
+  return config.memory == WEFT_MOE_DEVICE ? gpu::memory_bytes(gpu_shape(config, ranks))
                                           : cpu_memory_bytes(config, ranks);
 }
 

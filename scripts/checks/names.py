@@ -7,7 +7,8 @@ from .tree import Finding, Rule
 # A library's headers for kernels are one of their own: there a host type's counterpart has the same
 # name (Team, Command).
 LIBRARIES = ["include/weft/device", "include/nvshmem", "include/weft/weft.hpp", "include", "src/nvshmem", "src/plugins", "src",
-             "loom/src", "loom/cli", "loom/tests", "tools/perf/gpu", "tools", "python/bindings"]
+             "loom/src", "loom/cli", "loom/tests", "tools/perf/gpu", "tools", "python/bindings", "moe/tests", "moe/bench",
+             "moe/python", "moe"]
 ONE_EACH = {"tools"}  # each folder is a program
 
 # Names that stand for two types, and why.
@@ -15,11 +16,6 @@ ALLOWED = {
     "Applier": "gpu::Applier is what the proxy's interface proxy::Applier asks for, on CUDA",
     "Copier": "as Applier",
 }
-
-
-def is_of_moe(path):
-    """Its types have the names of their two implementations until both stand behind one interface."""
-    return any("moe" in part for part in path.parts)
 
 
 def library_of(path):
@@ -32,8 +28,8 @@ def library_of(path):
 
 def find_repeated_types(tree):
     places = collections.defaultdict(list)
-    for path in tree.cxx("src", "include", "loom", "tools", "python"):
-        if tree.generated(path) or is_of_moe(path) or library_of(path) is None:
+    for path in tree.cxx("src", "include", "loom", "tools", "python", "moe"):
+        if tree.generated(path) or library_of(path) is None:
             continue
         for found in cxx.types(tree.text(path)):
             if found.name and not found.outer and not found.is_specialization:

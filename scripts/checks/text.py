@@ -42,11 +42,6 @@ def find_indexed_tables(tree):
                 yield Finding(path, number, f"{found.group(1)} is indexed by an enumerator")
 
 
-def is_of_moe(path):
-    """Its comments are older than the rule, and are rewritten when its files move."""
-    return "moe" in path.parts or "moe" in path.stem.split("_")
-
-
 def comment_starts(path, text):
     """The lines on which a comment begins or goes on, and that are too long for one. Strings are told from comments."""
     long = [number for number, line in enumerate(text.splitlines(), 1) if len(line) > COMMENT_COLUMNS_MAX]
@@ -66,7 +61,7 @@ def is_one_word(line):
 
 def find_wide_comments(tree):
     for path in sorted({*tree.cxx(), *tree.python(), *tree.shell()}):
-        if tree.generated(path) or is_of_moe(path):
+        if tree.generated(path):
             continue
         lines = tree.lines(path)
         for number in comment_starts(path, tree.text(path)):

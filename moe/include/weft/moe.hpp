@@ -1,10 +1,12 @@
-// Expert parallelism in C++: RAII over weft/moe.h, which states the contract. Header-only, C++20. Link weft::weft.
+// Expert parallelism in C++: RAII over weft/moe.h, which states the contract. Header-only, C++20.
+// Link weft::weft.
 //
 //   weft::moe::Exchange exchange(config);                     // collective
-//   weft::moe::Received got = exchange.dispatch(tokens);      // got.row<float>(i), got.counts, got.offsets
+//   weft::moe::Received got = exchange.dispatch(tokens);      // got.row<float>(i), got.counts
 //   exchange.combine(got.plan, {.rows = out.data(), ...}, y.data());
 //
-// Errors are thrown as weft::Exception. Threads: one at a time may call the functions of one exchange.
+// Errors are thrown as weft::Exception. Threads: one at a time may call the functions of one
+// exchange.
 #ifndef WEFT_MOE_HPP
 #define WEFT_MOE_HPP
 
@@ -13,6 +15,7 @@
 #endif
 
 #include <weft/moe.h>
+#include <weft/moe/layouts.hpp>
 #include <weft/weft.hpp>
 
 #include <cstddef>
@@ -27,8 +30,8 @@ namespace moe {
 // A plan, freed with its last owner. For any number of combines.
 using Plan = std::shared_ptr<weft_moe_plan>;
 
-// What one dispatch received. In WEFT_MOE_RANK_MAJOR the rows are in the exchange's memory, valid until the second dispatch
-// after it; else they are in memory of this object.
+// What one dispatch received. In WEFT_MOE_RANK_MAJOR the rows are in the exchange's memory, valid
+// until the second dispatch after it; else they are in memory of this object.
 struct Received {
   weft_moe_rows rows{};
   std::vector<std::int32_t> counts;   // rows of each local expert, or of each rank
@@ -64,19 +67,19 @@ class Exchange {
     check(weft_moe_dispatch_send(handle_, &tokens));
   }
 
-  // `reused`: the result of an earlier dispatch of this exchange that is no longer read; its memory is reused, because
-  // its pages are already mapped.
+  // `reused`: the result of an earlier dispatch of this exchange that is no longer read; its memory
+  // is reused, because its pages are already mapped.
   [[nodiscard]] Received dispatch_recv(Received reused = {}) {
     Received got = std::move(reused);
-    const bool is_by_rank =
-        config_.layout == WEFT_MOE_RANK_MAJOR || config_.layout == WEFT_MOE_RANK_COMPACT;
-    const auto parts = static_cast<std::size_t>(is_by_rank ? shape_.ranks : shape_.local_experts);
+    const Layout layout = layout_of(config_.layout);
+    const auto parts =
+        static_cast<std::size_t>(layout.is_by_rank ? shape_.ranks : shape_.local_experts);
     got.counts.resize(parts);
     got.offsets.resize(parts + 1);
     got.rows.counts = got.counts.data();
     got.rows.offsets = got.offsets.data();
-    if (config_.layout != WEFT_MOE_RANK_MAJOR && got.memory == nullptr) {
-      take_memory(got, is_by_rank ? static_cast<std::size_t>(config_.topk) : 1);
+    if (!layout.is_in_place && got.memory == nullptr) {
+      take_memory(got, layout.is_by_rank ? static_cast<std::size_t>(config_.topk) : 1);
     }
     weft_moe_plan_t plan = nullptr;
     check(weft_moe_dispatch_recv(handle_, &got.rows, &plan));

@@ -1,8 +1,10 @@
-// weft.moe's exchange for moe/python: addresses and numbers, checked there; this file adds the state of the job, the
-// GIL, and errors. Owner of a handle: the Python object; close() is collective, so no destructor does it.
+// weft.moe's exchange for moe/python: addresses and numbers, checked there; this file adds the
+// state of the job, the GIL, and errors. Owner of a handle: the Python object; close() is
+// collective, so no destructor does it.
 #include "moe/python/bindings/moe.hpp"
 
 #include <weft/moe.h>
+#include <weft/moe/layouts.hpp>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
@@ -127,7 +129,8 @@ struct Exchange {
 
   // ---- On a GPU. phase: a weft_moe_phase. stream: a cudaStream_t as a number.
 
-  // given: x, scales, ids, weights. found: x, scales, ids, weights, counts, offsets. Returns as dispatch_recv, then outputs.
+  // given: x, scales, ids, weights. found: x, scales, ids, weights, counts, offsets. Returns as
+  // dispatch_recv, then outputs.
   std::array<Address, 9> dispatch_on_stream(const std::array<int, 3>& phase_count_type,
                                             const std::array<Address, 4>& given,
                                             const std::array<Address, 6>& found,
@@ -268,7 +271,8 @@ struct Exchange {
   }
 };
 
-// numbers: tokens, topk, experts, ranks. addresses: ids, then tokens of ranks, tokens of experts, and whether each is in a rank.
+// numbers: tokens, topk, experts, ranks. addresses: ids, then tokens of ranks, tokens of experts,
+// and whether each is in a rank.
 void count_destinations(const std::array<int, 4>& numbers,
                         const std::array<Address, 4>& addresses,
                         Address stream) {
@@ -302,6 +306,16 @@ void bind_field(nb::class_<weft_moe_config>& config, const char* name) {
   }
 }
 
+// (name, value, by rank, in place, padded) of each layout, in the order of weft_moe_layout.
+nb::list layouts() {
+  nb::list found;
+  weft::moe::for_layouts([&](int value, const weft::moe::Layout& layout) {
+    found.append(nb::make_tuple(layout.name, value, layout.is_by_rank, layout.is_in_place,
+                                layout.is_padded));
+  });
+  return found;
+}
+
 // All but the team, which is a MoeExchange's own argument.
 void register_config(nb::module_& module) {
   nb::class_<weft_moe_config> config(module, "MoeConfig");
@@ -328,6 +342,7 @@ void register_config(nb::module_& module) {
 
 void register_moe(nb::module_& module) {
   register_config(module);
+  module.def("moe_layouts", &layouts);
   module.def("moe_count_destinations", &count_destinations);
   module.def("moe_memory_bytes", &memory_bytes, nb::arg("team").none(), nb::arg("config"),
              nb::arg("ranks"), nb::arg("node_size"));

@@ -1,7 +1,8 @@
-// The module's part for weft.moe: the types MoeExchange and MoePlan. Both are handles of weft/moe.h; the package moe/python owns
-// them, and closes exchanges, which is collective.
+// The module's part for weft.moe: the types MoeExchange and MoePlan. Both are handles of
+// weft/moe.h; the package moe/python owns them, and closes exchanges, which is collective.
 //
-// Threads: one at a time calls the methods of one exchange; the GIL is released while the library works.
+// Threads: one at a time calls the methods of one exchange; the GIL is released while the library
+// works.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -11,8 +11,9 @@
 namespace weft::moe::engine {
 namespace {
 
-// A rank whose message is late because of another begins its own wait up to a timeout after this one, waits that long for
-// ranks of its node, and as long again for what it then does; the rest is for the program between.
+// A rank whose message is late because of another begins its own wait up to a timeout after this
+// one, waits that long for ranks of its node, and as long again for what it then does; the rest is
+// for the program between.
 constexpr double kLaterTimeouts = 3;
 
 bool contains(const std::vector<std::size_t>& ranks, std::size_t rank) {
@@ -134,7 +135,8 @@ void Attendance::leave_out(std::size_t rank) {
   note("", {rank});
 }
 
-// What a rank wrote late, where the others no longer expect it, is complete before any of them begins the next call.
+// What a rank wrote late, where the others no longer expect it, is complete before any of them
+// begins the next call.
 void Attendance::rejoin(weft_team_t team, std::span<std::uint64_t*> counts) {
   using Numbers = std::array<std::uint64_t, 12>;
   Numbers mine{};
@@ -203,9 +205,10 @@ std::vector<std::size_t> Attendance::recover(Channel& channel,
   return at_fault;
 }
 
-// A rank that died may have reached some ranks and not others. Those wait for it in an earlier step for a timeout, so they are late in
-// this one by as much, and are given one more. Of `missing`, those that still do not come. A rank that alone is left when all others
-// have come is the one they waited for, unless that one is known.
+// A rank that died may have reached some ranks and not others. Those wait for it in an earlier step
+// for a timeout, so they are late in this one by as much, and are given one more. Of `missing`,
+// those that still do not come. A rank that alone is left when all others have come is the one they
+// waited for, unless that one is known.
 std::vector<std::size_t> Attendance::await_late(Channel& channel,
                                                 const std::vector<std::size_t>& missing,
                                                 Channel::Visit visit) {

@@ -1,10 +1,13 @@
-// Who takes part in an exchange: waits for the messages of a call, and finds out who is missing, or does something else.
-// What happens when one is missing follows weft_moe_on_timeout: the exchange is broken, or goes on without it.
+// Who takes part in an exchange: waits for the messages of a call, and finds out who is missing, or
+// does something else. What happens when one is missing follows weft_moe_on_timeout: the exchange
+// is broken, or goes on without it.
 //
-// If rows travel by node, a message may be missing because the rank that took it for others is gone, perhaps after it sent
-// its own. So with WEFT_MOE_MASK a rank that hears nothing from a node sends what it sent there once more, to another rank
-// of it, and ranks of other nodes are given three more timeouts. Without, a rank may be late because it waited, in an earlier
-// step, for one that is gone: where one is lost, or several are missing, those that are not known to be lost are given one more.
+// If rows travel by node, a message may be missing because the rank that took it for others is
+// gone, perhaps after it sent its own. So with WEFT_MOE_MASK a rank that hears nothing from a node
+// sends what it sent there once more, to another rank of it, and ranks of other nodes are given
+// three more timeouts. Without, a rank may be late because it waited, in an earlier step, for one
+// that is gone: where one is lost, or several are missing, those that are not known to be lost are
+// given one more.
 //
 // Threads: one at a time.
 #pragma once
@@ -38,15 +41,16 @@ struct Differs {
 
 class Attendance {
  public:
-  // `has_ended`: looked at while messages are missing: whether the call has ended otherwise. Waits then throw Ended, or what it
-  // throws.
+  // `has_ended`: looked at while messages are missing: whether the call has ended otherwise. Waits
+  // then throw Ended, or what it throws.
   Attendance(const weft_moe_config& config,
              const Ranks& ranks,
              const Groups& groups,
              const Timeouts& timeouts,
              std::function<bool()> has_ended);
 
-  // `channel` learns which ranks are missing from now on. `is_relayed`: one rank of a node takes its messages for all.
+  // `channel` learns which ranks are missing from now on. `is_relayed`: one rank of a node takes
+  // its messages for all.
   void tell(Channel& channel, bool is_relayed) {
     channels_.push_back(&channel);
     if (is_relayed) {
@@ -65,8 +69,8 @@ class Attendance {
   // Why no call works any more, or "".
   [[nodiscard]] const std::string& broken() const { return broken_; }
 
-  // Waits for one message of each active rank; throws for ranks that are missing, or whose mode differs. `visit`: as in
-  // Channel::wait.
+  // Waits for one message of each active rank; throws for ranks that are missing, or whose mode
+  // differs. `visit`: as in Channel::wait.
   void receive(Channel& channel,
                std::string_view step,
                std::int32_t mode,
@@ -95,8 +99,9 @@ class Attendance {
 
   // Goes on without `rank`, as after a timeout. Throws where a missing rank breaks the exchange.
   void leave_out(std::size_t rank);
-  // Collective over `team`, whose ranks are all here again: each channel goes on behind the last call that any of them made, and
-  // so do `counts`, numbers of calls of the caller, at most three. Who was behind drops what it had begun.
+  // Collective over `team`, whose ranks are all here again: each channel goes on behind the last
+  // call that any of them made, and so do `counts`, numbers of calls of the caller, at most three.
+  // Who was behind drops what it had begun.
   void rejoin(weft_team_t team, std::span<std::uint64_t*> counts);
 
   // The ranks of this node that are missing, as Message::missing has them.

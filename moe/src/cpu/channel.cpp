@@ -179,7 +179,8 @@ void Channel::store(std::size_t rank, Message& message, std::size_t pool_row, Wr
                                  ranks_.pes[rank]));
 }
 
-// A peer on another node: two writes, and none waits for an answer. The first is on its way while the rest is packed.
+// A peer on another node: two writes, and none waits for a reply. The first is on its way while the
+// rest is packed.
 void Channel::post(Packed& packed, Message& message, WriteRow write) {
   const auto rows = static_cast<std::size_t>(std::max(message.rows, 0));
   const std::size_t first = std::min(rows, memory_.shape.first_rows);

@@ -1,23 +1,27 @@
-// An eager all-to-all of rows, without rendezvous: in each call every rank sends a message, a header and rows, to every
-// rank, or one to each other node. Dispatch, the weights of a combine, what the ranks of a node add up for others,
-// combine, and refusals are one channel each.
+// An eager all-to-all of rows, without rendezvous: in each call every rank sends a message, a
+// header and rows, to every rank, or one to each other node. Dispatch, the weights of a combine,
+// what the ranks of a node add up for others, combine, and refusals are one channel each.
 //
 //   memory of a PE, for each of two generations, or three
-//     first  [ranks][header | first rows]   where PEs of other nodes write: one put_signal of fixed place
-//     pool   [rows]                         where PEs of this node store all rows, others the rest, in one put_signal
+//     first  [ranks][header | first rows]   where PEs of other nodes write: one put_signal of fixed
+//                                           place
+//     pool   [rows]                         where PEs of this node store all rows, others the rest,
+//                                           in one put_signal
 //     flags  [ranks][2]                     the call whose header, and whose rest, is here
 //
-// There is no barrier. With two generations call e writes where call e - 2 did; that is safe because the sender has received
-// all messages of call e - 1, and a peer sends those only after it has left call e - 2. So each call's sends and wait come
-// before the next call's sends, on every rank. For the same reason what a rank packed for call e - 2 has been received when
-// it packs call e, so no quiet comes between them: that one would wait without bound for a peer that is silent.
+// There is no barrier. With two generations call e writes where call e - 2 did; that is safe
+// because the sender has received all messages of call e - 1, and a peer sends those only after it
+// has left call e - 2. So each call's sends and wait come before the next call's sends, on every
+// rank. For the same reason what a rank packed for call e - 2 has been received when it packs call
+// e, so no quiet comes between them: that one would wait without bound for a peer that is silent.
 //
-// A message to a node lies in the memory of one of its ranks, and all read it there. The same two generations do: the sender
-// has received a message of each of these ranks in call e - 1, and so knows that all of them have left e - 2. It is looked
-// for at all ranks of the node, because the sender takes another one when the first is lost.
+// A message to a node lies in the memory of one of its ranks, and all read it there. The same two
+// generations do: the sender has received a message of each of these ranks in call e - 1, and so
+// knows that all of them have left e - 2. It is looked for at all ranks of the node, because the
+// sender takes another one when the first is lost.
 //
-// Three are for rows that are read in place until call e + 2 begins: when a peer that is a call ahead writes e + 2, the
-// reader may have begun no more than e + 1.
+// Three are for rows that are read in place until call e + 2 begins: when a peer that is a call
+// ahead writes e + 2, the reader may have begun no more than e + 1.
 //
 // Threads: one at a time.
 #pragma once
@@ -42,7 +46,7 @@ struct Message {
   std::int32_t parts = 1;       // messages to wait for
   std::int32_t mode = 0;        // what all ranks must do alike in this call
   std::uint64_t reply_reduced =
-      0;  // dispatch: where in the sender's pool the receiver's answer begins, in rows
+      0;  // dispatch: where in the sender's pool the receiver's partial sums begin, in rows
   std::uint64_t reply_exact = 0;
   std::int32_t refuser =
       -1;  // in a refusal: the PE that it comes from, perhaps by way of the sender
@@ -53,7 +57,7 @@ struct Message {
 
 static_assert(sizeof(Message) == 320);
 
-// Of a node whose ranks answer together: bits of Message::missing.
+// Of a node whose ranks make partial sums together: bits of Message::missing.
 inline constexpr std::size_t kMatesMax = 256;
 
 struct ChannelShape {
@@ -63,7 +67,8 @@ struct ChannelShape {
   std::size_t generations = 2;
 };
 
-// Where a message may arrive: in the memory of rank `holder`, which is mapped here, from rank `sender`.
+// Where a message may arrive: in the memory of rank `holder`, which is mapped here, from rank
+// `sender`.
 struct Place {
   std::size_t holder = 0;
   std::size_t sender = 0;
@@ -106,7 +111,8 @@ class Channel {
 
   [[nodiscard]] static std::size_t bytes(std::size_t ranks, const ChannelShape& shape);
 
-  // Begins the next call, with rows of so many bytes, the same on all ranks; at most those of the shape, which 0 stands for.
+  // Begins the next call, with rows of so many bytes, the same on all ranks; at most those of the
+  // shape, which 0 stands for.
   void begin(std::size_t row_bytes = 0) {
     ++call_;
     row_bytes_ = row_bytes == 0 ? memory_.shape.row_bytes : row_bytes;
@@ -114,7 +120,8 @@ class Channel {
 
   [[nodiscard]] std::uint64_t call() const { return call_; }
 
-  // The next call is `call` + 1, as on all ranks; `with_all`: with all ranks again, after settle and when all have called that.
+  // The next call is `call` + 1, as on all ranks; `with_all`: with all ranks again, after settle
+  // and when all have called that.
   void go_on(std::uint64_t call, bool with_all = false) {
     call_ = call;
     if (with_all) {
@@ -125,20 +132,21 @@ class Channel {
   // Messages of the next call that are here already.
   void for_early(FunctionRef<void(const Message& message, std::size_t sender)> visit) const;
 
-  // Sends `message.rows` rows, which `write` makes one after the other, to the first rank of `to` that is not known to be
-  // lost; `pool_row` is where they begin in its pool. `outlet`: a number below the number of ranks, of its own for each
-  // message of a call.
+  // Sends `message.rows` rows, which `write` makes one after the other, to the first rank of `to`
+  // that is not known to be lost; `pool_row` is where they begin in its pool. `outlet`: a number
+  // below the number of ranks, of its own for each message of a call.
   void send(std::size_t outlet,
             std::span<const std::size_t> to,
             Message message,
             std::size_t pool_row,
             WriteRow write);
-  // Sends the messages of `outlet` of this call and of the one before once more, to the next rank of `to` after the one
-  // that got them: that one may have died with them.
+  // Sends the messages of `outlet` of this call and of the one before once more, to the next rank
+  // of `to` after the one that got them: that one may have died with them.
   void send_elsewhere(std::size_t outlet, std::span<const std::size_t> to);
-  // Waits for the messages of `active` inlets; returns those that did not come. `if_lost`: End, when all that are missing
-  // are known to be lost. FullTime is for ranks that go on without them: one hears of a loss before another, and who went
-  // on at once would then wait for those that still wait, and leave them out too.
+  // Waits for the messages of `active` inlets; returns those that did not come. `if_lost`: End,
+  // when all that are missing are known to be lost. FullTime is for ranks that go on without them:
+  // one hears of a loss before another, and who went on at once would then wait for those that
+  // still wait, and leave them out too.
   enum class IfLost : bool { End, FullTime };
   // Called with each message when it is there, once, while others are waited for.
   using Visit = FunctionRef<void(std::size_t inlet)>;

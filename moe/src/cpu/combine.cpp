@@ -1,10 +1,12 @@
 // One combine, from the experts' outputs to one sum for each token:
 //
-//   send     the weights, where they are given only now -> for each rank: its rows, in slot order, reduced or one for
-//            each expert -> to where the source said in its dispatch (reply_reduced, reply_exact); for sources of other
-//            nodes, if rows travel by node: to the rank here that answers them (node_sums.cpp)
-//   receive  wait for the ranks of this node -> answer other nodes -> wait for one message of each rank, or node
-//            -> sums in a fixed order: ranks and nodes by their first ranks, or lanes ascending
+//   send     the weights, where they are given only now -> for each rank: its rows, in slot order,
+//            reduced or one for each expert -> to where the source said in its dispatch
+//            (reply_reduced, reply_exact); for sources of other nodes, if rows travel by node: to
+//            the rank here that sends them their partial sums (node_sums.cpp)
+//   receive  wait for the ranks of this node -> send to other nodes -> wait for one message of each
+//            rank, or node -> sums in a fixed order: ranks and nodes by their first ranks, or lanes
+//            ascending
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +18,7 @@
 namespace weft::moe::engine {
 namespace {
 
-// A rank waits for answers of other nodes for up to four.
+// A rank waits for partial sums of other nodes for up to four.
 constexpr double kTimeoutsOfMates = 5;
 
 std::int32_t mode_of(const weft_moe_outputs& outputs) {
@@ -83,8 +85,8 @@ void CpuExchange::combine_send(const Routing& routing, const weft_moe_outputs& o
   }
   outputs_.topk_weights = weights;
   combining_ = &routing;
-  combine_.begin(
-      answer_bytes_of(config_.output, static_cast<std::size_t>(config_.hidden), outputs.precision));
+  combine_.begin(partial_sum_bytes_of(config_.output, static_cast<std::size_t>(config_.hidden),
+                                      outputs.precision));
   if (node_sums_.has_value()) {
     node_sums_->begin();
   }
@@ -194,7 +196,7 @@ void CpuExchange::combine_recv(std::byte* out) {
   step_ = Step::Idle;
   const Routing& routing = *combining_;
   take_part([&] {
-    answer_other_nodes(routing, {.mode = mode_, .exchange_call = refusals_.exchange_call()});
+    send_to_other_nodes(routing, {.mode = mode_, .exchange_call = refusals_.exchange_call()});
     attendance_.throw_if_broken();
     stay_together();
     attendance_.receive_groups(combine_, fmt::format("combine {}", combines_), mode_);
@@ -204,15 +206,15 @@ void CpuExchange::combine_recv(std::byte* out) {
   Sums(what, {groups_, attendance_, combine_}, routing, outputs_).write(out);
 }
 
-// Once all ranks of this node have put their parts: sends the answers for which this rank stands. A rank may be lost between
-// its part and its answers, so with WEFT_MOE_MASK the ranks of the node then wait for each other, and answer for who does not
-// come.
-void CpuExchange::answer_other_nodes(const Routing& routing, Message header) {
+// Once all ranks of this node have put their parts: sends the partial sums for which this rank
+// stands. A rank may be lost between its part and those, so with WEFT_MOE_MASK the ranks of the
+// node then wait for each other, and send for who does not come.
+void CpuExchange::send_to_other_nodes(const Routing& routing, Message header) {
   if (!node_sums_.has_value()) {
     return;
   }
   const std::string name = fmt::format("combine {}", combines_);
-  std::vector<bool> answered(ranks_.count());
+  std::vector<bool> sent(ranks_.count());
   attendance_.receive_mates(node_sums_->parts_there(), name);
   for (const std::size_t mate : groups_.mates()) {
     if (attendance_.is_active(mate) && node_sums_->parts_there().message(mate).mode != mode_) {
@@ -220,50 +222,51 @@ void CpuExchange::answer_other_nodes(const Routing& routing, Message header) {
     }
   }
   header.missing = attendance_.missing_mates();
-  send_answers(routing, header, answered);
+  send_partial_sums(routing, header, sent);
   if (config_.on_timeout == WEFT_MOE_MASK) {
-    node_sums_->announce(node_sums_->answered(), {.mode = mode_});
-    attendance_.receive_mates(node_sums_->answered(), name);
+    node_sums_->announce(node_sums_->sums_sent(), {.mode = mode_});
+    attendance_.receive_mates(node_sums_->sums_sent(), name);
     header.missing = attendance_.missing_mates();
-    send_answers(routing, header, answered);
+    send_partial_sums(routing, header, sent);
   }
 }
 
-// With WEFT_MOE_MASK: waits for the answers, and until all ranks of this node have theirs. One whose answer comes late, because
-// another rank had to send it, would else begin the next call too late for those that had theirs in time; and who knows of a
-// lost rank would not wait for it where others still do.
+// With WEFT_MOE_MASK: waits for the partial sums, and until all ranks of this node have theirs. One
+// whose partial sums come late, because another rank had to send it, would else begin the next call
+// too late for those that had theirs in time; and who knows of a lost rank would not wait for it
+// where others still do.
 void CpuExchange::stay_together() {
   if (config_.on_timeout != WEFT_MOE_MASK || !node_sums_.has_value()) {
     return;
   }
   const std::string name = fmt::format("combine {}", combines_);
   attendance_.absorb_groups(combine_, name);
-  node_sums_->answered().begin();
-  node_sums_->announce(node_sums_->answered(), {.missing = attendance_.missing_bits()});
-  attendance_.receive_mates(node_sums_->answered(), name, kTimeoutsOfMates);
+  node_sums_->sums_sent().begin();
+  node_sums_->announce(node_sums_->sums_sent(), {.missing = attendance_.missing_bits()});
+  attendance_.receive_mates(node_sums_->sums_sent(), name, kTimeoutsOfMates);
   for (const std::size_t mate : groups_.mates()) {
     if (attendance_.is_active(mate)) {
-      attendance_.leave_out(node_sums_->answered().message(mate).missing, name);
+      attendance_.leave_out(node_sums_->sums_sent().message(mate).missing, name);
     }
   }
 }
 
-// To all sources for which this rank stands now, and that have no answer of it.
-void CpuExchange::send_answers(const Routing& routing,
-                               const Message& answer,
-                               std::vector<bool>& answered) {
+// To all sources for which this rank stands now, and that have nothing of it.
+void CpuExchange::send_partial_sums(const Routing& routing,
+                                    const Message& header,
+                                    std::vector<bool>& sent) {
   const bool has_rows = attendance_.broken().empty();
   for (const std::size_t source : groups_.peers()) {
-    if (!groups_.is_shared(source) || !attendance_.is_active(source) || answered[source] ||
-        !node_sums_->answers(source, attendance_.active())) {
+    if (!groups_.is_shared(source) || !attendance_.is_active(source) || sent[source] ||
+        !node_sums_->sends_to(source, attendance_.active())) {
       continue;
     }
-    answered[source] = true;
+    sent[source] = true;
     if (has_rows) {
-      node_sums_->send(combine_, routing.arrived[source], {source, answer, outputs_.precision},
+      node_sums_->send(combine_, routing.arrived[source], {source, header, outputs_.precision},
                        attendance_.active());
     } else {
-      combine_.send(source, {&source, 1}, answer, 0,
+      combine_.send(source, {&source, 1}, header, 0,
                     [](std::size_t /*row*/, std::byte* /*dest*/) {});
     }
   }

@@ -1,9 +1,9 @@
 // One dispatch, from the caller's tokens to the expert's rows:
 //
-//   send     ids -> slots (routing.cpp) -> for each rank of this node, and each other rank or node (groups.cpp): header,
-//            then its tokens' rows in slot order (channel.cpp)
-//   receive  wait for one message of each rank, and meanwhile, of each that is here, its ids and weights; in rank_major its
-//            rows -> places of all rows (placement.cpp)
+//   send     ids -> slots (routing.cpp) -> for each rank of this node, and each other rank or node
+//            (groups.cpp): header, then its tokens' rows in slot order (channel.cpp)
+//   receive  wait for one message of each rank, and meanwhile, of each that is here, its ids and
+//            weights; in rank_major its rows -> places of all rows (placement.cpp)
 #include <algorithm>
 #include <cstring>
 

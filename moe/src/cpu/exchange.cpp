@@ -1,5 +1,7 @@
 #include "moe/src/cpu/exchange.hpp"
 
+#include <weft/moe/layouts.hpp>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -63,7 +65,7 @@ Groups make_groups(const weft_moe_config& config, const Ranks& ranks, bool share
 Shapes::Shapes(const weft_moe_config& config, const Groups& groups, std::size_t ranks) {
   const auto tokens = static_cast<std::size_t>(config.max_tokens);
   const auto topk = static_cast<std::size_t>(config.topk);
-  const bool is_in_place = config.layout == WEFT_MOE_RANK_MAJOR;
+  const bool is_in_place = moe::is_in_place(config.layout);
   dispatch = {row_layout(config).bytes(), first_rows(tokens), ranks * tokens,
               is_in_place ? std::size_t{3} : 2};
   weights = {topk * sizeof(float), first_rows(tokens), ranks * tokens};
@@ -122,29 +124,21 @@ CpuExchange::CpuExchange(const weft_moe_config& config, bool shares_memory, std:
     node_sums_.emplace(config, ranks_, groups_,
                        memory + shapes_.bytes(ranks_.count()) - shapes_.node_sums);
     attendance_.tell(node_sums_->parts_there(), false);
-    attendance_.tell(node_sums_->answered(), false);
+    attendance_.tell(node_sums_->sums_sent(), false);
     refusals_.add(node_sums_->parts_there(), WEFT_MOE_COMBINE);
-    refusals_.add(node_sums_->answered(), WEFT_MOE_COMBINE);
+    refusals_.add(node_sums_->sums_sent(), WEFT_MOE_COMBINE);
   }
 }
 
 weft_moe_shape CpuExchange::shape() const {
   const std::int32_t local = map_.count_of(ranks_.me);
-  const std::size_t arrivals = ranks_.count() * static_cast<std::size_t>(config_.max_tokens);
-  std::size_t rows = arrivals;
-  if (config_.layout == WEFT_MOE_EXPERT_PADDED) {
-    rows = arrivals * static_cast<std::size_t>(local);
-  } else if (config_.layout == WEFT_MOE_EXPERT_COMPACT) {
-    rows = arrivals * static_cast<std::size_t>(std::min(local, config_.topk)) +
-           static_cast<std::size_t>(local) * static_cast<std::size_t>(config_.alignment - 1);
-  }
   return {.rank = ranks_.me,
           .ranks = static_cast<int>(ranks_.count()),
           .first_expert = map_.first_of(ranks_.me),
           .local_experts = local,
           .payload_bytes = row_.payload_bytes,
           .scale_bytes = row_.scale_bytes,
-          .rows_max = rows,
+          .rows_max = most_rows(config_, ranks_.count(), local),
           .memory = memory_,
           .memory_bytes = shapes_.bytes(ranks_.count())};
 }

@@ -1,8 +1,10 @@
-// One exchange of a PE: its sizes, its channels, and which step it is in. dispatch.cpp is the whole of one dispatch,
-// combine.cpp that of one combine; placement.cpp places received rows, node_sums.cpp adds up what a node answers together,
-// sums.cpp what comes back, attendance.cpp finds out who is missing.
+// One exchange of a PE: its sizes, its channels, and which step it is in. dispatch.cpp is the whole
+// of one dispatch, combine.cpp that of one combine; placement.cpp places received rows,
+// node_sums.cpp adds up the partial sums of a node, sums.cpp what comes back, attendance.cpp finds
+// out who is missing.
 //
-// Owner, threads: engine.hpp. Invariant: every rank makes the same calls in the same order, so that the channels' counts of calls agree.
+// Owner, threads: engine.hpp. Invariant: every rank makes the same calls in the same order, so that
+// the channels' counts of calls agree.
 #pragma once
 
 #include <weft/moe.h>
@@ -33,7 +35,8 @@ namespace weft::moe::engine {
 template <typename Type>
 class RowSum;
 
-// Who shares messages in an exchange of `config`. `shares_memory`: the ranks of each node have each other's mapped.
+// Who shares messages in an exchange of `config`. `shares_memory`: the ranks of each node have each
+// other's mapped.
 [[nodiscard]] Groups make_groups(const weft_moe_config& config,
                                  const Ranks& ranks,
                                  bool shares_memory);
@@ -65,7 +68,8 @@ class CpuExchange final : public Engine {
 
   void leave_out(std::size_t rank) override { attendance_.leave_out(rank); }
 
-  // Collective over all ranks: they go on with one number, nobody is missing, and what was under way is dropped.
+  // Collective over all ranks: they go on with one number, nobody is missing, and what was under
+  // way is dropped.
   void rejoin() override;
 
   [[nodiscard]] std::vector<bool> active() const override { return attendance_.active(); }
@@ -84,7 +88,8 @@ class CpuExchange final : public Engine {
 
   // The next call of the exchange. Refuses it, and throws again, where `check` throws.
   void begin_call(weft_moe_step step, Body check);
-  // A part of a call that waits. If another rank refuses the call, or does something else in it, this one throws that.
+  // A part of a call that waits. If another rank refuses the call, or does something else in it,
+  // this one throws that.
   void take_part(Body body);
   // Whether a rank has refused this call; throws Differs if one does something else in it.
   [[nodiscard]] bool has_ended() const;
@@ -105,9 +110,9 @@ class CpuExchange final : public Engine {
                  std::size_t rank,
                  std::size_t slot,
                  RowSum<Type>& sum) const;
-  void answer_other_nodes(const Routing& routing, Message header);
+  void send_to_other_nodes(const Routing& routing, Message header);
   void stay_together();
-  void send_answers(const Routing& routing, const Message& answer, std::vector<bool>& answered);
+  void send_partial_sums(const Routing& routing, const Message& header, std::vector<bool>& sent);
 
   [[nodiscard]] std::size_t me() const { return static_cast<std::size_t>(ranks_.me); }
 
@@ -134,7 +139,7 @@ class CpuExchange final : public Engine {
   Channel weights_;
   Channel combine_;
   Refusals refusals_;
-  std::optional<NodeSums> node_sums_;  // where ranks of this node answer together
+  std::optional<NodeSums> node_sums_;  // where ranks of this node make partial sums together
   Attendance attendance_;
   Placement placement_;
   std::uint64_t combines_ = 0;

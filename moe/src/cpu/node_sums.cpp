@@ -38,7 +38,8 @@ Inlets mates_alone(const Ranks& ranks, const Groups& groups) {
   return inlets;
 }
 
-// Calls visit(row of the message, mate) for all parts: of sums once for each rank, ascending; else for each lane.
+// Calls visit(row of the message, mate) for all parts: of sums once for each rank, ascending; else
+// for each lane.
 template <typename Visit>
 void for_parts(const Arrived& from, std::size_t topk, bool is_sum, Visit&& visit) {
   std::vector<std::int32_t> mates;
@@ -71,10 +72,10 @@ NodeSums::NodeSums(const weft_moe_config& config,
       sum_bytes_(sum_bytes_of(config)),
       source_rows_(source_rows(config, groups)),
       parts_there_(ranks, parts_shape(config, groups), mates_alone(ranks, groups), memory),
-      answered_(ranks,
-                kNoRows,
-                mates_alone(ranks, groups),
-                memory + Channel::bytes(ranks.count(), parts_shape(config, groups))) {}
+      sums_sent_(ranks,
+                 kNoRows,
+                 mates_alone(ranks, groups),
+                 memory + Channel::bytes(ranks.count(), parts_shape(config, groups))) {}
 
 std::size_t NodeSums::bytes(const weft_moe_config& config,
                             const Groups& groups,
@@ -84,7 +85,7 @@ std::size_t NodeSums::bytes(const weft_moe_config& config,
 
 void NodeSums::begin() {
   parts_there_.begin();
-  answered_.begin();
+  sums_sent_.begin();
 }
 
 // Where the part of each rank of the node begins.
@@ -113,7 +114,7 @@ void NodeSums::announce(Channel& channel, const Message& header) const {
   }
 }
 
-bool NodeSums::answers(std::size_t source, const std::vector<bool>& active) const {
+bool NodeSums::sends_to(std::size_t source, const std::vector<bool>& active) const {
   const auto relays = groups_.relays(source, groups_.mates(), parts_there_.call());
   const auto first = std::ranges::find_if(relays, [&](std::size_t rank) { return active[rank]; });
   return first != relays.end() && *first == static_cast<std::size_t>(ranks_.me);
@@ -121,26 +122,26 @@ bool NodeSums::answers(std::size_t source, const std::vector<bool>& active) cons
 
 // In the order of rows, then of ranks or lanes.
 std::vector<NodeSums::Part> NodeSums::parts(const Arrived& from,
-                                            const Answer& answer,
+                                            const PartialSums& sums,
                                             const std::vector<bool>& active) const {
-  std::vector<std::byte*> next = begins(from, answer.source, sums_at_experts(answer.precision));
+  std::vector<std::byte*> next = begins(from, sums.source, sums_at_experts(sums.precision));
   std::vector<Part> found;
-  for_parts(from, topk_, sums_at_experts(answer.precision), [&](std::size_t row, std::size_t mate) {
+  for_parts(from, topk_, sums_at_experts(sums.precision), [&](std::size_t row, std::size_t mate) {
     found.push_back({row, active[groups_.mates()[mate]] ? next[mate] : nullptr});
-    next[mate] += sums_at_experts(answer.precision) ? sum_bytes_ : row_bytes_;
+    next[mate] += sums_at_experts(sums.precision) ? sum_bytes_ : row_bytes_;
   });
   return found;
 }
 
 void NodeSums::send(Channel& combine,
                     const Arrived& from,
-                    Answer answer,
+                    PartialSums sums,
                     const std::vector<bool>& active) const {
-  const std::vector<Part> found = parts(from, answer, active);
-  const std::size_t source = answer.source;
-  if (!sums_at_experts(answer.precision)) {
-    answer.header.rows = static_cast<std::int32_t>(found.size());
-    combine.send(source, {&source, 1}, answer.header, from.reply_exact,
+  const std::vector<Part> found = parts(from, sums, active);
+  const std::size_t source = sums.source;
+  if (!sums_at_experts(sums.precision)) {
+    sums.header.rows = static_cast<std::int32_t>(found.size());
+    combine.send(source, {&source, 1}, sums.header, from.reply_exact,
                  [&](std::size_t row, std::byte* dest) {
                    if (found[row].at != nullptr) {
                      std::memcpy(dest, found[row].at, row_bytes_);
@@ -150,11 +151,11 @@ void NodeSums::send(Channel& combine,
                  });
     return;
   }
-  answer.header.rows = static_cast<std::int32_t>(from.mates.size() / topk_);
+  sums.header.rows = static_cast<std::int32_t>(from.mates.size() / topk_);
   with_type(output_, [&]<typename Type>(Type /*type*/) {
     RowSum<Type> sum(hidden_);
     auto next = found.begin();
-    combine.send(source, {&source, 1}, answer.header, from.reply_reduced,
+    combine.send(source, {&source, 1}, sums.header, from.reply_reduced,
                  [&](std::size_t row, std::byte* dest) {
                    sum.clear();
                    for (; next != found.end() && next->row == row; ++next) {
@@ -162,7 +163,7 @@ void NodeSums::send(Channel& combine,
                        sum.add_sums(next->at);
                      }
                    }
-                   sum.store_as(answer.precision == WEFT_MOE_FP8, dest);
+                   sum.store_as(sums.precision == WEFT_MOE_FP8, dest);
                  });
   });
 }

@@ -1,12 +1,13 @@
-// What the ranks of a node answer together, in one combine, to the sources of other nodes (weft_moe_row_per): each puts
-// its part into the memory of the rank that was to take that source's messages here; this one adds up the parts of all
-// ranks and sends one row for each token, or the rows of all experts.
+// The partial sums that the ranks of a node make together, in one combine, for the sources of other
+// nodes (weft_moe_row_per): each puts its part into the memory of the rank that was to take that
+// source's messages here; this one adds up the parts of all ranks and sends one row for each token,
+// or the rows of all experts.
 //
 //   memory of a PE: [sources][parts of the ranks of the node, one behind the other]
 //
-// Parts of a sum are not rounded, so a part takes twice the room of its row where rows are of 16 bits. If the rank
-// that should answer is missing, the next one does; it reads the parts where they are, since the memory of a PE of this node stays
-// mapped when the PE is gone.
+// Parts of a sum are not rounded, so a part takes twice the room of its row where rows are of 16
+// bits. If the rank that should send is missing, the next one does; it reads the parts where they
+// are, since the memory of a PE of this node stays mapped when the PE is gone.
 //
 // Owner: the exchange. Threads: one at a time.
 #pragma once
@@ -39,22 +40,24 @@ class NodeSums {
   // Begins the next call.
   void begin();
 
-  // Between the ranks of this node, messages without rows: that the parts are there; that the answers are sent, and have come.
+  // Between the ranks of this node, messages without rows: that the parts are there; that the
+  // partial sums are sent, and have come.
   [[nodiscard]] Channel& parts_there() { return parts_there_; }
 
-  [[nodiscard]] Channel& answered() { return answered_; }
+  [[nodiscard]] Channel& sums_sent() { return sums_sent_; }
 
-  // Where this rank's part of the answer to `source` goes, row after row. `is_sum`: unrounded sums, else rows.
+  // Where this rank's part of the partial sums for `source` goes, row after row. `is_sum`:
+  // unrounded sums, else rows.
   [[nodiscard]] std::byte* part(const Arrived& from, std::size_t source, bool is_sum) const;
   // Tells the ranks of this node, over one of these channels.
   void announce(Channel& channel, const Message& header) const;
 
-  // Whether this rank answers `source`: the first that is active of those that may.
-  [[nodiscard]] bool answers(std::size_t source, const std::vector<bool>& active) const;
+  // Whether this rank sends them to `source`: the first that is active of those that may.
+  [[nodiscard]] bool sends_to(std::size_t source, const std::vector<bool>& active) const;
 
-  // Sends `header` with the rows of the answer over `combine`. Parts of ranks that are not active add nothing to sums, and
-  // are zeros among rows.
-  struct Answer {
+  // Sends `header` with the partial sums over `combine`. Parts of ranks that are not active add
+  // nothing to sums, and are zeros among rows.
+  struct PartialSums {
     std::size_t source;
     Message header;
     weft_moe_precision precision;
@@ -62,11 +65,11 @@ class NodeSums {
 
   void send(Channel& combine,
             const Arrived& from,
-            Answer answer,
+            PartialSums sums,
             const std::vector<bool>& active) const;
 
  private:
-  // One part of one row of an answer.
+  // One part of one row.
   struct Part {
     std::size_t row;
     const std::byte* at;  // null: of a rank that is not active
@@ -76,7 +79,7 @@ class NodeSums {
                                                std::size_t source,
                                                bool is_sum) const;
   [[nodiscard]] std::vector<Part> parts(const Arrived& from,
-                                        const Answer& answer,
+                                        const PartialSums& sums,
                                         const std::vector<bool>& active) const;
 
   const Ranks& ranks_;
@@ -88,7 +91,7 @@ class NodeSums {
   std::size_t sum_bytes_;
   std::size_t source_rows_;  // room for each source
   Channel parts_there_;      // in its pool are the parts
-  Channel answered_;
+  Channel sums_sent_;
 };
 
 }  // namespace weft::moe::engine

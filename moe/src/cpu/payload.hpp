@@ -1,5 +1,5 @@
-// The rows of one dispatch as they go out: those of the caller, or, when the payload is fp8 or nvfp4 and the caller gave
-// wider numbers, quantised copies.
+// The rows of one dispatch as they go out: those of the caller, or, when the payload is fp8 or
+// nvfp4 and the caller gave wider numbers, quantised copies.
 //
 // Threads: one; lives as long as one send.
 #pragma once

@@ -6,7 +6,7 @@
 namespace weft::moe::engine {
 
 void Placement::place(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const {
-  if (layout_ == WEFT_MOE_RANK_MAJOR) {
+  if (layout_.is_in_place) {
     finish_in_place(arrivals.channel, routing, rows);
   } else if (is_by_rank()) {
     place_in_order(arrivals, routing, rows);
@@ -16,7 +16,7 @@ void Placement::place(const Arrivals& arrivals, Routing& routing, weft_moe_rows&
 }
 
 void Placement::begin(const Channel& channel, weft_moe_rows& rows) const {
-  const bool is_in_place = layout_ == WEFT_MOE_RANK_MAJOR;
+  const bool is_in_place = layout_.is_in_place;
   const std::size_t lanes = is_by_rank() ? row_.topk : 1;
   rows.x_stride = is_in_place ? row_.bytes() : row_.payload_bytes;
   rows.scales_stride = is_in_place ? row_.bytes() : by_column_ ? 4 : row_.scale_bytes;
@@ -56,7 +56,8 @@ void Placement::copy_scales(const std::byte* from,
   }
 }
 
-// ids and weights of one row of a rank layout, as the reader sees them: only this rank's experts, by their numbers here.
+// ids and weights of one row of a rank layout, as the reader sees them: only this rank's experts,
+// by their numbers here.
 void Placement::show_routes(const Routing& routing,
                             const Arrived& from,
                             std::size_t row,
@@ -74,12 +75,13 @@ void Placement::show_routes(const Routing& routing,
   }
 }
 
-// Rows that stay in place lie there already, but for the first ones of another node, and those that a whole node reads.
+// Rows that stay in place lie there already, but for the first ones of another node, and those that
+// a whole node reads.
 void Placement::take(const Arrivals& arrivals,
                      Routing& routing,
                      std::size_t rank,
                      weft_moe_rows& rows) const {
-  if (layout_ != WEFT_MOE_RANK_MAJOR) {
+  if (!layout_.is_in_place) {
     return;
   }
   Arrived& from = routing.arrived[rank];
@@ -183,7 +185,7 @@ void Placement::place_by_expert(const Arrivals& arrivals,
 // How many rows each expert has, and where they begin; zeros where compact experts leave gaps.
 void Placement::set_offsets(const std::vector<std::int32_t>& counts, weft_moe_rows& rows) const {
   const std::int32_t local = map_.count_of(me_);
-  const bool is_padded = layout_ == WEFT_MOE_EXPERT_PADDED;
+  const bool is_padded = layout_.is_padded;
   const std::int64_t capacity = static_cast<std::int64_t>(ranks() * max_tokens_);
   for (std::int32_t expert = 0; expert < local; ++expert) {
     rows.counts[expert] = first_position(counts.data(), local, map_.ranks, expert);

@@ -1,11 +1,12 @@
-// Where received rows end: the four layouts. Every place follows from ids and counts (weft/moe/plan.hpp), never from the
-// order of arrival.
+// Where received rows end: the four layouts. Every place follows from ids and counts
+// (weft/moe/plan.hpp), never from the order of arrival.
 //
 // Threads: one at a time; constant after construction.
 #pragma once
 
 #include <weft/moe.h>
 #include <weft/moe/experts.hpp>
+#include <weft/moe/layouts.hpp>
 #include <weft/moe/row.hpp>
 
 #include <cstddef>
@@ -32,7 +33,7 @@ struct Arrivals {
 class Placement {
  public:
   Placement(const weft_moe_config& config, const ExpertMap& map, const RowLayout& row, int me)
-      : layout_(config.layout),
+      : layout_(layout_of(config.layout)),
         alignment_(config.alignment),
         max_tokens_(static_cast<std::size_t>(config.max_tokens)),
         by_column_(config.scales_by_column != 0),
@@ -42,7 +43,8 @@ class Placement {
 
   // Sets strides, and addresses where rows stay in place.
   void begin(const Channel& channel, weft_moe_rows& rows) const;
-  // When the rows of `rank` are here and the others' perhaps not: places them, where that needs no other rank's counts.
+  // When the rows of `rank` are here and the others' perhaps not: places them, where that needs no
+  // other rank's counts.
   void take(const Arrivals& arrivals,
             Routing& routing,
             std::size_t rank,
@@ -50,9 +52,7 @@ class Placement {
   // Fills `rows` and each Arrived::at from what arrived, and was taken.
   void place(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
 
-  [[nodiscard]] bool is_by_rank() const {
-    return layout_ == WEFT_MOE_RANK_MAJOR || layout_ == WEFT_MOE_RANK_COMPACT;
-  }
+  [[nodiscard]] bool is_by_rank() const { return layout_.is_by_rank; }
 
  private:
   void place_in_order(const Arrivals& arrivals, Routing& routing, weft_moe_rows& rows) const;
@@ -70,7 +70,7 @@ class Placement {
 
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(map_.ranks); }
 
-  weft_moe_layout layout_;
+  Layout layout_;
   int alignment_;
   std::size_t max_tokens_;
   bool by_column_;  // scales

@@ -72,8 +72,9 @@ const Message& Refusals::end_call(const Message& refusal, Attendance& attendance
   return own_words == nullptr ? *words : *own_words;
 }
 
-// A channel of a step that any rank took has done with its number, also where it was not used. Puts that nobody waited for are
-// completed here: what they write is written again two calls later, when their sender has been heard of in between.
+// A channel of a step that any rank took has done with its number, also where it was not used. Puts
+// that nobody waited for are completed here: what they write is written again two calls later, when
+// their sender has been heard of in between.
 void Refusals::complete(const std::vector<bool>& active, const std::vector<bool>& steps) {
   for (const Used& used : channels_) {
     if (steps[static_cast<std::size_t>(used.step)]) {

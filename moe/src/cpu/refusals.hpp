@@ -1,9 +1,11 @@
-// How a call of an exchange ends when a rank cannot take part: it tells all ranks, whatever channel they wait in, each of them
-// passes it on, and all have left the call when they have heard of all others. A call that no rank refuses has nothing of
-// this but a look at one word for each rank while it waits.
+// How a call of an exchange ends when a rank cannot take part: it tells all ranks, whatever channel
+// they wait in, each of them passes it on, and all have left the call when they have heard of all
+// others. A call that no rank refuses has nothing of this but a look at one word for each rank
+// while it waits.
 //
-// Nobody can have completed a call that a rank has refused, because each call waits for something of every rank. What was sent in
-// it is complete, and the numbers of its channels are the same on all ranks, before the next call begins.
+// Nobody can have completed a call that a rank has refused, because each call waits for something
+// of every rank. What was sent in it is complete, and the numbers of its channels are the same on
+// all ranks, before the next call begins.
 //
 // Threads: one at a time.
 #pragma once
@@ -45,8 +47,8 @@ class Refusals {
 
   // What a rank of `active` says that has left this call; null: nobody has.
   [[nodiscard]] const Message* heard(const std::vector<bool>& active) const;
-  // Leaves this call with what this rank says itself or has heard. Returns what a rank said in its own words, the first one's,
-  // else what one passed on.
+  // Leaves this call with what this rank says itself or has heard. Returns what a rank said in its
+  // own words, the first one's, else what one passed on.
   const Message& end_call(const Message& refusal, Attendance& attendance);
 
  private:

@@ -35,7 +35,7 @@ void find_slots(Routing& routing, const Groups& groups) {
   }
 }
 
-void find_sources(const Routing& routing, const Sources& sources) {
+void find_sources(const Routing& routing, const RowSources& sources) {
   std::ranges::fill(sources.ranks, -1);
   std::ranges::fill(sources.tokens, -1);
   for (std::size_t rank = 0; rank < routing.arrived.size(); ++rank) {

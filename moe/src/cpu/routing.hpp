@@ -1,5 +1,6 @@
-// What one dispatch knows on each side: where this PE's tokens went, and what came from the others. Combine needs
-// nothing else, so a Routing outlives the memory of its dispatch. It is what weft_moe_plan_t points to.
+// What one dispatch knows on each side: where this PE's tokens went, and what came from the others.
+// Combine needs nothing else, so a Routing outlives the memory of its dispatch. It is what
+// weft_moe_plan_t points to.
 //
 // Threads: one at a time.
 #pragma once
@@ -19,8 +20,8 @@ namespace weft::moe::engine {
 struct Sent {
   std::vector<std::uint64_t> bits;   // by token, as slot_of takes them
   std::vector<std::int32_t> tokens;  // by slot
-  std::size_t exact_rows = 0;        // answers when each expert's row travels
-  std::size_t reply_reduced = 0;     // where its answers begin in this PE's combine pool, in rows
+  std::size_t exact_rows = 0;        // that come back when each expert's row travels
+  std::size_t reply_reduced = 0;  // where its partial sums begin in this PE's combine pool, in rows
   std::size_t reply_exact = 0;
 };
 
@@ -35,8 +36,8 @@ struct Arrived {
       at;  // rank layouts: [rows], else [rows][topk]: the row in x; -1 for lanes of others
   std::uint64_t reply_reduced = 0;
   std::uint64_t reply_exact = 0;
-  // Of a message that all ranks of this node share: [its rows][topk], the index in the node of the expert's rank; -1 for
-  // lanes of others, and for those whose expert an earlier lane has.
+  // Of a message that all ranks of this node share: [its rows][topk], the index in the node of the
+  // expert's rank; -1 for lanes of others, and for those whose expert an earlier lane has.
   std::vector<std::int32_t> mates;
 };
 
@@ -65,12 +66,12 @@ struct Routing {
 void find_slots(Routing& routing, const Groups& groups);
 
 // The ranks and tokens that rows of x came from; -1 for rows that no token came for.
-struct Sources {
+struct RowSources {
   std::span<std::int32_t> ranks;  // by row of x
   std::span<std::int32_t> tokens;
 };
 
-void find_sources(const Routing& routing, const Sources& sources);
+void find_sources(const Routing& routing, const RowSources& sources);
 
 // Appends to Arrived::mates: which rank of this node has the expert of each lane.
 void add_mates(const Route& route,

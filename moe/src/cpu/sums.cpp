@@ -8,7 +8,7 @@
 namespace weft::moe::engine {
 
 Sums::Sums(const SumsOf& of,
-           const Answers& from,
+           const ReceivedPartialSums& from,
            const Routing& routing,
            const weft_moe_outputs& outputs)
     : of_(of),
@@ -55,7 +55,8 @@ void Sums::add_groups(std::byte* out) const {
   }
 }
 
-// Calls visit(token, lane, row) for all lanes with a route to a group that is active, in the order of tokens, then lanes.
+// Calls visit(token, lane, row) for all lanes with a route to a group that is active, in the order
+// of tokens, then lanes.
 template <typename Visit>
 void Sums::for_lanes(Visit&& visit) const {
   std::vector<std::size_t> next(from_.groups.count());

@@ -1,5 +1,6 @@
-// What a source makes of the answers to its tokens: for each token a sum in a fixed order, or the rows of its lanes. The order
-// follows from the ids alone: groups by their first ranks, or lanes.
+// What a source makes of the partial sums of its tokens: for each token a sum in a fixed order, or
+// the rows of its lanes. The order follows from the ids alone: groups by their first ranks, or
+// lanes.
 //
 // Threads: one; lives as long as one receive of a combine.
 #pragma once
@@ -22,7 +23,7 @@ struct SumsOf {
 };
 
 // What `combine` received: one message of each group that is active.
-struct Answers {
+struct ReceivedPartialSums {
   const Groups& groups;
   const Attendance& attendance;
   const Channel& combine;
@@ -31,7 +32,7 @@ struct Answers {
 class Sums {
  public:
   Sums(const SumsOf& of,
-       const Answers& from,
+       const ReceivedPartialSums& from,
        const Routing& routing,
        const weft_moe_outputs& outputs);
 
@@ -48,7 +49,7 @@ class Sums {
   void copy_lanes(std::byte* out) const;
 
   SumsOf of_;
-  Answers from_;
+  ReceivedPartialSums from_;
   const Routing& routing_;
   const weft_moe_outputs& outputs_;
   std::size_t topk_;

@@ -1,6 +1,7 @@
 #include "moe/src/gpu/gpu_exchange.hpp"
 
 #include <weft/device.h>
+#include <weft/moe/layouts.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,8 +21,8 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
     : config_(config),
       ranks_(config.team),
       memory_(memory),
-      state_(sizeof(gpu::moe::State)),
-      record_(sizeof(gpu::moe::Record)),
+      state_(sizeof(gpu::State)),
+      record_(sizeof(gpu::Record)),
       timeouts_(config),
       missing_(record(), ranks_, timeouts_, config) {
   exchange_.shape = gpu_shape(config, ranks_);
@@ -38,9 +39,9 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
     exchange_.remote |= mapped == nullptr ? std::uint64_t{1} << rank : 0;
   }
   choose_relays();
-  state_.write(offsetof(gpu::moe::State, pes), std::as_bytes(std::span(ranks_.pes)));
-  workspace_ = gpu::DeviceBuffer(exchange_.shape.workspace_bytes());
-  exchange_.state = reinterpret_cast<gpu::moe::State*>(state_.data());
+  state_.write(offsetof(gpu::State, pes), std::as_bytes(std::span(ranks_.pes)));
+  workspace_ = weft::gpu::DeviceBuffer(exchange_.shape.workspace_bytes());
+  exchange_.state = reinterpret_cast<gpu::State*>(state_.data());
   exchange_.workspace = reinterpret_cast<std::int32_t*>(workspace_.data());
   exchange_.record = &record();
   exchange_.me = ranks_.me;
@@ -52,8 +53,8 @@ GpuExchange::GpuExchange(const weft_moe_config& config, std::byte* memory)
   exchange_.masks = config.on_timeout == WEFT_MOE_MASK;
   exchange_.column =
       config.scales_by_column != 0 ? static_cast<std::uint32_t>(exchange_.shape.arrivals()) : 0;
-  held_ = gpu::moe::residency();  // asks CUDA about every kernel
-  tokens_ = config.max_tokens;    // a combine may come first, with the plan of another exchange
+  held_ = gpu::residency();     // asks CUDA about every kernel
+  tokens_ = config.max_tokens;  // a combine may come first, with the plan of another exchange
   set_blocks(config.blocks);
 }
 
@@ -63,7 +64,8 @@ void GpuExchange::set_blocks(int blocks) {
                      held_.processors * std::max(held_.blocks, 1));
 }
 
-// The relay has this rank's index in its node, as in groups.hpp; relays do not change with the call.
+// The relay has this rank's index in its node, as in groups.hpp; relays do not change with the
+// call.
 void GpuExchange::choose_relays() {
   const std::vector<int> nodes = ranks_.nodes();
   const auto me = static_cast<std::size_t>(ranks_.me);
@@ -96,8 +98,8 @@ void GpuExchange::choose_relays() {
   }
 }
 
-gpu::moe::Record& GpuExchange::record() const {
-  return *reinterpret_cast<gpu::moe::Record*>(record_.data());
+gpu::Record& GpuExchange::record() const {
+  return *reinterpret_cast<gpu::Record*>(record_.data());
 }
 
 // Takes a mark that a kernel has left; 0: none.
@@ -111,24 +113,17 @@ std::uint32_t GpuExchange::take(std::uint32_t& mark) {
 }
 
 weft_moe_shape GpuExchange::shape() const {
-  const gpu::moe::Shape& of = exchange_.shape;
+  const gpu::Shape& of = exchange_.shape;
   const std::int32_t local = of.map.count_of(ranks_.me);
-  std::size_t rows = of.arrivals();
-  if (config_.layout == WEFT_MOE_EXPERT_PADDED) {
-    rows *= static_cast<std::size_t>(local);
-  } else if (config_.layout == WEFT_MOE_EXPERT_COMPACT) {
-    rows = rows * static_cast<std::size_t>(std::min(local, config_.topk)) +
-           static_cast<std::size_t>(local) * static_cast<std::size_t>(config_.alignment - 1);
-  }
   return {.rank = ranks_.me,
           .ranks = static_cast<int>(ranks_.count()),
           .first_expert = of.map.first_of(ranks_.me),
           .local_experts = local,
           .payload_bytes = of.row.payload_bytes,
           .scale_bytes = of.row.scale_bytes,
-          .rows_max = rows,
+          .rows_max = most_rows(config_, ranks_.count(), local),
           .memory = memory_,
-          .memory_bytes = gpu::moe::memory_bytes(of),
+          .memory_bytes = gpu::memory_bytes(of),
           .plan_bytes = of.plan().bytes()};
 }
 
@@ -141,7 +136,7 @@ std::vector<bool> GpuExchange::active() const {
 }
 
 void GpuExchange::check() {
-  gpu::moe::Record& found = record();
+  gpu::Record& found = record();
   if (take(found.bad_id_seen) != 0) {
     fail(Status::InvalidArgument,
          "topk_ids[{}, {}] is {}, and there are {} experts; it was taken for -1, no route",
@@ -151,7 +146,7 @@ void GpuExchange::check() {
   if (const std::uint32_t step = take(found.refused_step); step != 0) {
     const int pe = ranks_.pes[found.refused & UINT32_MAX];
     const char* name = step == WEFT_MOE_DISPATCH ? "dispatch" : "combine";
-    if (found.refused >> 32U == gpu::moe::kRefused) {
+    if (found.refused >> 32U == gpu::kRefused) {
       fail(Status::Mismatch, "{} {}: PE {} rejected the call; see its own error", name,
            found.refused_call, pe);
     }
@@ -168,20 +163,20 @@ void GpuExchange::check() {
 
 void enqueued(int error) {
   if (error != 0) {
-    fail(Status::Internal, "enqueuing it on the stream failed: {}", gpu::moe::describe(error));
+    fail(Status::Internal, "enqueuing it on the stream failed: {}", gpu::describe(error));
   }
 }
 
 template <typename Launch>
 void GpuExchange::launch(weft_stream_t stream, Launch&& launch) {
-  const bool is_captured = gpu::moe::is_captured(stream);
+  const bool is_captured = gpu::is_captured(stream);
   exchange_.ends = is_captured && config_.on_timeout == WEFT_MOE_ERROR;
   exchange_.timeout_ns = timeouts_.nanoseconds();
   if (is_captured) {
     enqueued(std::forward<Launch>(launch)());
     return;
   }
-  gpu::moe::Turns::Turn turn(turns_, blocks_, held_, stream);
+  gpu::Turns::Turn turn(turns_, blocks_, held_, stream);
   enqueued(turn.begin());
   enqueued(std::forward<Launch>(launch)());
   enqueued(turn.end());
@@ -192,15 +187,16 @@ void GpuExchange::checked(weft_moe_step step, weft_stream_t stream, Check&& chec
   try {
     std::forward<Check>(check)();
   } catch (const Error&) {
-    launch(stream, [&] { return gpu::moe::refuse(exchange_, step, stream); });
+    launch(stream, [&] { return gpu::refuse(exchange_, step, stream); });
     step_ = Step::Idle;
     throw;
   }
 }
 
-// A whole block for a row while there are no more than two rows for each block, if the other ranks have as many tokens; a
-// warp where each has several: so most of them have loads on their way while one waits.
-gpu::moe::Grid GpuExchange::grid() const {
+// A whole block for a row while there are no more than two rows for each block, if the other ranks
+// have as many tokens; a warp where each has several: so most of them have loads on their way while
+// one waits.
+gpu::Grid GpuExchange::grid() const {
   const int copies = std::min(config_.topk, static_cast<int>(ranks_.count()));
   const int rows = tokens_ * copies;
   return {blocks_, rows <= 2 * blocks_ ? 1 : rows < 32 * blocks_ ? 4 : 16};
@@ -226,7 +222,8 @@ void GpuExchange::check_tokens(const weft_moe_tokens& tokens) const {
 void GpuExchange::check_rows(const weft_moe_rows& rows) const {
   memory_checks_.require("counts", rows.counts, alignof(std::int32_t));
   memory_checks_.require("offsets", rows.offsets, alignof(std::int64_t));
-  if (config_.layout == WEFT_MOE_RANK_MAJOR) {
+  const Layout layout = layout_of(config_.layout);
+  if (layout.is_in_place) {
     return;
   }
   memory_checks_.require("rows.x", rows.x, kAlignment);
@@ -234,14 +231,14 @@ void GpuExchange::check_rows(const weft_moe_rows& rows) const {
   if (exchange_.shape.row.scale_bytes > 0) {
     memory_checks_.require("rows.scales", rows.scales, alignof(float));
   }
-  if (config_.layout == WEFT_MOE_RANK_COMPACT) {
+  if (layout.is_by_rank) {
     memory_checks_.require("rows.ids", rows.ids, alignof(std::int32_t));
   }
 }
 
-// WEFT_MOE_RANK_MAJOR: where call `number` of the kernels leaves its rows.
+// A layout in place: where call `number` of the kernels leaves its rows.
 void GpuExchange::show_in_place(weft_moe_rows& rows, std::uint64_t number) const {
-  const gpu::moe::Shape& shape = exchange_.shape;
+  const gpu::Shape& shape = exchange_.shape;
   std::byte* first = memory_ + shape.row_at(number, 0, 0);
   rows.x = first;
   rows.scales = first + shape.row.scales_at();
@@ -259,8 +256,7 @@ void GpuExchange::dispatch(const DispatchCall& given, Plan& plan) {
                sends ? "a dispatch" : "the receive of a dispatch");
   check();
   timeouts_.begin(WEFT_MOE_DISPATCH);
-  gpu::moe::Dispatch call{.phases = {sends, receives},
-                          .plan = static_cast<std::byte*>(plan.memory)};
+  gpu::Dispatch call{.phases = {sends, receives}, .plan = static_cast<std::byte*>(plan.memory)};
   dispatches_ += sends ? 1 : 0;  // also one that is refused
   checked(WEFT_MOE_DISPATCH, given.stream, [&] {
     memory_checks_.require("plan", plan.memory, kAlignment);
@@ -287,15 +283,15 @@ void GpuExchange::dispatch(const DispatchCall& given, Plan& plan) {
   }
   call.tokens = tokens_;  // a receive alone has the kernel that fits what was sent
   if (receives) {
-    const gpu::moe::RowShape& row = exchange_.shape.row;
-    if (config_.layout == WEFT_MOE_RANK_MAJOR) {
+    const gpu::RowShape& row = exchange_.shape.row;
+    const Layout layout = layout_of(config_.layout);
+    if (layout.is_in_place) {
       show_in_place(*rows, dispatches_);
     } else {
-      const bool is_by_rank = config_.layout == WEFT_MOE_RANK_COMPACT;
       rows->x_stride = row.payload_bytes;
       rows->scales_stride = exchange_.column > 0 ? 4 : row.scale_bytes;
       rows->ids_stride = exchange_.shape.topk * sizeof(std::int32_t);
-      rows->weights_stride = (is_by_rank ? exchange_.shape.topk : 1) * sizeof(float);
+      rows->weights_stride = (layout.is_by_rank ? exchange_.shape.topk : 1) * sizeof(float);
     }
     rows->outputs = outputs_of(exchange_.shape, memory_, dispatches_);
     call.rows = static_cast<std::byte*>(rows->x);
@@ -305,7 +301,7 @@ void GpuExchange::dispatch(const DispatchCall& given, Plan& plan) {
     call.counts = rows->counts;
     call.offsets = rows->offsets;
   }
-  launch(given.stream, [&] { return gpu::moe::dispatch(exchange_, call, grid(), given.stream); });
+  launch(given.stream, [&] { return gpu::dispatch(exchange_, call, grid(), given.stream); });
   if (receives) {
     timeouts_.completed();
   }
@@ -344,21 +340,20 @@ void GpuExchange::combine(const CombineCall& given, const Plan& plan) {
                sends ? "a combine" : "the receive of a combine");
   check();
   timeouts_.begin(WEFT_MOE_COMBINE);
-  gpu::moe::Combine call{
-      .phases = {sends, receives},
-      .plan = static_cast<std::byte*>(plan.memory),
-      .rows = static_cast<const std::byte*>(outputs.rows),
-      .stride = outputs.stride == 0 ? exchange_.shape.output_bytes : outputs.stride,
-      .precision = outputs.precision,
-      .weighting = outputs.weighting,
-      .weights = outputs.topk_weights,
-      .out = static_cast<std::byte*>(given.out)};
+  gpu::Combine call{.phases = {sends, receives},
+                    .plan = static_cast<std::byte*>(plan.memory),
+                    .rows = static_cast<const std::byte*>(outputs.rows),
+                    .stride = outputs.stride == 0 ? exchange_.shape.output_bytes : outputs.stride,
+                    .precision = outputs.precision,
+                    .weighting = outputs.weighting,
+                    .weights = outputs.topk_weights,
+                    .out = static_cast<std::byte*>(given.out)};
   checked(WEFT_MOE_COMBINE, given.stream, [&] {
     memory_checks_.require("plan", plan.memory, kAlignment);
     check_outputs(outputs, given.out, receives);
     find_outputs(exchange_.shape, memory_, call);
   });
-  launch(given.stream, [&] { return gpu::moe::combine(exchange_, call, grid(), given.stream); });
+  launch(given.stream, [&] { return gpu::combine(exchange_, call, grid(), given.stream); });
   if (receives) {
     timeouts_.completed();
   }
@@ -367,13 +362,13 @@ void GpuExchange::combine(const CombineCall& given, const Plan& plan) {
 
 // ---- Ranks that leave and come back
 
-gpu::moe::State GpuExchange::state() const {
-  gpu::moe::State state{};
+gpu::State GpuExchange::state() const {
+  gpu::State state{};
   state_.read(0, std::as_writable_bytes(std::span(&state, 1)));
   return state;
 }
 
-void GpuExchange::write(const gpu::moe::State& state) {
+void GpuExchange::write(const gpu::State& state) {
   state_.write(0, std::as_bytes(std::span(&state, 1)));
   missing_.set(state.missing);
 }
@@ -385,7 +380,7 @@ void GpuExchange::leave_out(std::size_t rank) {
          "the exchange was made to end when a rank is missing; make it with WEFT_MOE_MASK "
          "(on_timeout=\"mask\") to leave one out");
   }
-  gpu::moe::State now = state();
+  gpu::State now = state();
   now.missing |= std::uint64_t{1} << rank;
   write(now);
 }
@@ -393,7 +388,7 @@ void GpuExchange::leave_out(std::size_t rank) {
 // What a rank put late is complete before any of them begins the next call.
 void GpuExchange::rejoin() {
   engine::check(weft_quiet_on_stream(nullptr));
-  gpu::moe::State now = state();
+  gpu::State now = state();
   const std::array mine{now.dispatches, now.combines};
   std::vector<std::array<std::uint64_t, 2>> all(ranks_.count());
   engine::check(weft_team_exchange(config_.team, mine.data(), sizeof mine, all.data()));
@@ -406,7 +401,7 @@ void GpuExchange::rejoin() {
   now.missing = now.late = now.spoilt[0] = now.spoilt[1] = 0;
   // Of calls that did not count all rows, because a rank was missing.
   std::ranges::fill(now.staged, 0U);
-  std::ranges::fill(now.answers, 0U);
+  std::ranges::fill(now.staged_partial_sums, 0U);
   std::ranges::fill(now.drawn, 0U);
   write(now);
   record().refused_step = record().bad_id_seen = 0;
@@ -418,7 +413,7 @@ void GpuExchange::refuse(const RefuseCall& call) {
   require_step(step_, Step::Idle, "a refusal");
   dispatches_ += call.step == WEFT_MOE_DISPATCH ? 1 : 0;
   timeouts_.begin(call.step);
-  launch(call.stream, [&] { return gpu::moe::refuse(exchange_, call.step, call.stream); });
+  launch(call.stream, [&] { return gpu::refuse(exchange_, call.step, call.stream); });
 }
 
 }  // namespace weft::moe::engine

@@ -1,7 +1,8 @@
-// An exchange in GPU memory: checks arguments on the host, and enqueues the kernels of launchers.hpp. Kernels report
-// errors in `Record`; every call here checks it.
+// An exchange in GPU memory: checks arguments on the host, and enqueues the kernels of
+// launchers.hpp. Kernels report errors in `Record`; every call here checks it.
 //
-// Owner, threads: engine.hpp. Invariant: every rank makes the same calls in the same order, so that the numbers of the calls agree.
+// Owner, threads: engine.hpp. Invariant: every rank makes the same calls in the same order, so that
+// the numbers of the calls agree.
 #pragma once
 
 #include <weft/moe.h>
@@ -31,8 +32,8 @@ void enqueued(int error);
 
 class GpuExchange final : public Engine {
  public:
-  // `memory`: symmetric device memory, zeroed, of Shape::bytes; freed by the caller afterwards. Throws if that of a rank of this
-  // node is not mapped here.
+  // `memory`: symmetric device memory, zeroed, of Shape::bytes; freed by the caller afterwards.
+  // Throws if that of a rank of this node is not mapped here.
   GpuExchange(const weft_moe_config& config, std::byte* memory);
 
   void dispatch(const DispatchCall& call, Plan& plan) override;
@@ -62,28 +63,29 @@ class GpuExchange final : public Engine {
   // Throws, after the peers were told, where `check` throws.
   template <typename Check>
   void checked(weft_moe_step step, weft_stream_t stream, Check&& check);
-  [[nodiscard]] gpu::moe::Grid grid() const;
-  // Enqueues what `launch` enqueues, in turn with other exchanges. Throws what it returns, unless that is 0.
+  [[nodiscard]] gpu::Grid grid() const;
+  // Enqueues what `launch` enqueues, in turn with other exchanges. Throws what it returns, unless
+  // that is 0.
   template <typename Launch>
   void launch(weft_stream_t stream, Launch&& launch);
-  [[nodiscard]] gpu::moe::Record& record() const;
+  [[nodiscard]] gpu::Record& record() const;
   // As the kernels that have ended left it.
-  [[nodiscard]] gpu::moe::State state() const;
-  void write(const gpu::moe::State& state);
+  [[nodiscard]] gpu::State state() const;
+  void write(const gpu::State& state);
   [[nodiscard]] static std::uint32_t take(std::uint32_t& mark);
 
   weft_moe_config config_;
   GpuMemoryChecks memory_checks_;
   Ranks ranks_;
   std::byte* memory_;
-  gpu::DeviceBuffer state_;
-  gpu::DeviceBuffer workspace_;
-  gpu::PinnedBuffer record_;
+  weft::gpu::DeviceBuffer state_;
+  weft::gpu::DeviceBuffer workspace_;
+  weft::gpu::PinnedBuffer record_;
   Timeouts timeouts_;
   MissingRanks missing_;
-  gpu::moe::KernelArguments exchange_;
-  gpu::moe::Residency held_;
-  gpu::moe::Turns turns_;
+  gpu::KernelArguments exchange_;
+  gpu::Residency held_;
+  gpu::Turns turns_;
   int blocks_ = 1;
   int tokens_ = 0;  // of the last dispatch
   Step step_ = Step::Idle;

@@ -24,7 +24,7 @@ void GpuMemoryChecks::require(const char* name,
   if (known == address) {
     return;
   }
-  if (!gpu::is_reached_by_kernels(address)) {
+  if (!weft::gpu::is_reached_by_kernels(address)) {
     fail(Status::InvalidArgument,
          "{}, {}, is memory of the CPU, and the exchange works on the GPU; copy it there", name,
          address);

@@ -1,4 +1,5 @@
-// What programs ask about routes in GPU memory: where tokens go, where rows came from, and which experts they name.
+// What programs ask about routes in GPU memory: where tokens go, where rows came from, and which
+// experts they name.
 #include <cstddef>
 #include <cstdint>
 
@@ -16,7 +17,7 @@ void count_destinations(const weft_moe_destinations& destinations, weft_stream_t
   }
   checks.require("tokens_of_rank", destinations.tokens_of_rank, alignof(std::int32_t));
   checks.require("tokens_of_expert", destinations.tokens_of_expert, alignof(std::int32_t));
-  gpu::moe::Destinations call;
+  gpu::Destinations call;
   call.ids = destinations.topk_ids;
   call.tokens = static_cast<std::uint32_t>(destinations.tokens);
   call.topk = static_cast<std::uint32_t>(destinations.topk);
@@ -24,16 +25,16 @@ void count_destinations(const weft_moe_destinations& destinations, weft_stream_t
   call.of_rank = destinations.tokens_of_rank;
   call.of_expert = destinations.tokens_of_expert;
   call.is_in_rank = destinations.is_in_rank;
-  enqueued(gpu::moe::count_destinations(call, destinations.ranks, stream));
+  enqueued(gpu::count_destinations(call, destinations.ranks, stream));
 }
 
 void GpuExchange::sources(const SourcesCall& call, const Plan& plan) {
   memory_checks_.require("plan", plan.memory, kAlignment);
   memory_checks_.require("ranks", call.ranks, alignof(std::int32_t));
   memory_checks_.require("tokens", call.tokens, alignof(std::int32_t));
-  const gpu::moe::Sources kernel{static_cast<const std::byte*>(plan.memory), call.ranks,
-                                 call.tokens, shape().rows_max};
-  enqueued(gpu::moe::find_sources(exchange_, kernel, call.stream));
+  const gpu::Sources kernel{static_cast<const std::byte*>(plan.memory), call.ranks, call.tokens,
+                            shape().rows_max};
+  enqueued(gpu::find_sources(exchange_, kernel, call.stream));
 }
 
 void GpuExchange::row_routes(const weft_moe_rows& rows,
@@ -47,7 +48,7 @@ void GpuExchange::row_routes(const weft_moe_rows& rows,
   if (routes.rows < 0) {
     fail(Status::InvalidArgument, "rows is {}; give a number of rows", routes.rows);
   }
-  const gpu::moe::Shape& shape = exchange_.shape;
+  const gpu::Shape& shape = exchange_.shape;
   const auto optional = [&](const char* name, const void* address, std::uintptr_t alignment) {
     if (address != nullptr) {
       memory_checks_.require(name, address, alignment);
@@ -61,7 +62,7 @@ void GpuExchange::row_routes(const weft_moe_rows& rows,
   }
   optional("weights", routes.weights, alignof(float));
   optional("counts", routes.counts, alignof(std::int64_t));
-  gpu::moe::RowRoutes call;
+  gpu::RowRoutes call;
   call.ids = rows.ids;
   call.weights = rows.weights;
   call.row_count = rows.offsets + shape.ranks();
@@ -71,7 +72,7 @@ void GpuExchange::row_routes(const weft_moe_rows& rows,
   call.shown_ids = routes.ids;
   call.shown_weights = routes.weights;
   call.counts = routes.counts;
-  enqueued(gpu::moe::show_row_routes(call, stream));
+  enqueued(gpu::show_row_routes(call, stream));
 }
 
 }  // namespace weft::moe::engine

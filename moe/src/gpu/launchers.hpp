@@ -1,7 +1,9 @@
-// Dispatch and combine of weft::moe as kernels; ranks whose GPU memory is mapped here are stored to, others put to. Launchers only: the callers
-// have checked the arguments. gpu/kernels/dispatch.cuh and combine.cuh say how the kernels work.
+// Dispatch and combine of weft::moe as kernels; ranks whose GPU memory is mapped here are stored
+// to, others put to. Launchers only: the callers have checked the arguments.
+// gpu/kernels/dispatch.cuh and combine.cuh say how the kernels work.
 //
-// All can be captured in a CUDA graph: nothing here allocates or waits, and the numbers of the calls are in GPU memory.
+// All can be captured in a CUDA graph: nothing here allocates or waits, and the numbers of the
+// calls are in GPU memory.
 //
 // Threads: any. Each launcher returns CUDA's error as a number, 0 if the work is on the stream.
 #pragma once
@@ -15,10 +17,10 @@
 
 #include "moe/src/gpu/layout.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 
-// Loads the kernels (on_stream.hpp says why), and returns how many blocks of any of them a multiprocessor of the current GPU
-// holds, and how many multiprocessors it has. Throws Error.
+// Loads the kernels (on_stream.hpp says why), and returns how many blocks of any of them a
+// multiprocessor of the current GPU holds, and how many multiprocessors it has. Throws Error.
 struct Residency {
   int blocks = 0;
   int processors = 0;
@@ -40,8 +42,8 @@ struct Phases {
   bool receives = true;
 };
 
-// The arrays are those of weft_moe_tokens and weft_moe_rows, in GPU memory; in WEFT_MOE_RANK_MAJOR only `counts` and
-// `offsets` of the latter.
+// The arrays are those of weft_moe_tokens and weft_moe_rows, in GPU memory; in WEFT_MOE_RANK_MAJOR
+// only `counts` and `offsets` of the latter.
 struct Dispatch {
   Phases phases;
   std::int32_t tokens = 0;
@@ -73,7 +75,8 @@ struct Combine {
   weft_moe_weighting weighting{};
   const float* weights = nullptr;
   std::byte* out = nullptr;
-  // All ranks read each other's outputs where they are. `rows` are then outputs from number `first_output` on.
+  // All ranks read each other's outputs where they are. `rows` are then outputs from number
+  // `first_output` on.
   bool is_in_place = false;
   std::uint32_t first_output = 0;
 };
@@ -110,7 +113,8 @@ struct Destinations {
                                      std::int32_t ranks,
                                      weft_stream_t stream);
 
-// Those of weft_moe_row_routes, and of the weft_moe_rows that they show. Its ids have room for as many rows as *row_count says.
+// Those of weft_moe_row_routes, and of the weft_moe_rows that they show. Its ids have room for as
+// many rows as *row_count says.
 struct RowRoutes {
   const std::int32_t* ids = nullptr;
   const float* weights = nullptr;
@@ -131,4 +135,4 @@ struct RowRoutes {
 // In place of the send of a dispatch or a combine that this PE cannot make, and of its receive.
 [[nodiscard]] int refuse(const KernelArguments& exchange, weft_moe_step step, weft_stream_t stream);
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

@@ -1,28 +1,38 @@
-// What the host and the kernels share: where everything lies in the memory of an exchange and of a plan, and the
-// structures that both see.
+// What the host and the kernels share: where everything lies in the memory of an exchange and of a
+// plan, and the structures that both see. Three parts of one layout, in 660 lines, as places of one
+// are counted from those of the other: Shape and PlanShape; what lies there for other nodes
+// (Staging); what the host and kernels tell each other (State, Record, KernelArguments).
 //
 //   symmetric memory of a rank
-//     for each generation   rows      [ranks][max_tokens] rows (weft/moe/row.hpp), by source and slot; none if they are polled and do not stay
+//     for each generation   rows      [ranks][max_tokens] rows (weft/moe/row.hpp), by source and
+//                                     slot; none if they are polled and do not stay
 //                           arrived   [ranks][max_tokens] words: the call whose row is here
-//                           counts    [ranks][1 + most local experts] parcels: header, rows for each expert
+//                           counts    [ranks][1 + most local experts] parcels: header, rows for
+//                                     each expert
 //                           parcels   [ranks][parcel_slots] rows of few tokens, by parcel_of
-//     for each parity       answered  [max_tokens * topk] words: the call whose answer is here
-//                           headers   [ranks] parcels of combine, the combine headers: one from each rank in each call
-//                           weights   [ranks][max_tokens * topk / 2] parcels: weights that combine was given
-//     for each polled_turn  polled    [ranks][max_tokens] rows, by source and slot, if what is sent is polled
-//                           put_back  [ranks] words of 4 bytes, for all turns: before which dispatch that rank has put back what it polled
-//     for each answer_turn  answers   [max_tokens * topk] rows of combine: at token * topk + lane
+//     for each parity       partial_sums_arrived
+//                                     [max_tokens * topk] words: the call whose partial sum is here
+//                           headers   [ranks] parcels, the combine headers: one from each rank in
+//                                     each call
+//                           weights   [ranks][max_tokens * topk / 2] parcels: weights that combine
+//                                     was given
+//     for each polled turn  polled    [ranks][max_tokens] rows, by source and slot, if what is sent
+//                                     is polled
+//                           put_back  [ranks] words of 4 bytes, for all turns: before which
+//                                     dispatch that rank has put back what it polled
+//     for each of partial_sum_turns
+//                           partial_sums
+//                                     [max_tokens * topk] rows of combine: at token * topk + lane
 //     with outputs_in_place
-//       for each generation outputs   [ranks * max_tokens] rows of combine, by the rows of x: written by the experts, read by peers
-//     between nodes, what gpu/staging.hpp lays out
+//       for each generation outputs   [ranks * max_tokens] rows of combine, by the rows of x:
+//                                     written by the experts, read by peers
+//     between nodes, what Staging lays out
 //
-// A parcel is 16 bytes that are stored at once: 8 of data, and the number of the call. A word or parcel is here when its
-// number is that of the call; numbers grow, so they are never cleared. What is polled is (gpu/kernels/polled.cuh).
+// A parcel is 16 bytes that are stored at once: 8 of data, and the number of the call. A word or
+// parcel is here when its number is that of the call; numbers grow, so they are never cleared. What
+// is polled is (gpu/kernels/polled.cuh).
 //
 // Pure arithmetic, for host and device.
-//
-// Then what lies there for other nodes (Staging), and what the host and kernels tell each other (State, Record, KernelArguments). Three
-// parts of one layout, in 630 lines, as places of one are counted from those of the other.
 #pragma once
 
 #include <weft/moe.h>
@@ -32,26 +42,25 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 
-using ::weft::moe::kExpertsMax;
-using ::weft::moe::kRanksMax;
-using ::weft::moe::kTopkMax;
 // What a row has behind its payload; a group of threads keeps it in shared memory.
 inline constexpr std::uint32_t kTailMax = 2560;
 inline constexpr std::size_t kParcel = 16;
 inline constexpr std::uint32_t kParities = 2;
-// A rank that sends so few tokens sends their rows as parcels, which need no word behind a fence. They take twice the bytes, and
-// all that a rank has room for are kParcelRowsMax.
+// A rank that sends so few tokens sends their rows as parcels, which need no word behind a fence.
+// They take twice the bytes, and all that a rank has room for are kParcelRowsMax.
 inline constexpr std::uint32_t kParcelTokensMax = 32;
 inline constexpr std::uint32_t kParcelRowsMax = 256;
-// Exchanges of so few rows poll what is sent instead of words (gpu/kernels/polled.cuh). Between nodes and with masks there are words.
+// Exchanges of so few rows poll what is sent instead of words (gpu/kernels/polled.cuh). Between
+// nodes and with masks there are words.
 inline constexpr std::uint32_t kPolledTokensMax = 256;
 inline constexpr std::size_t kPolledRowsMax = 2048;  // of all ranks
-// Polled buffers rotate (triple buffering). The next call clears those of a refused call, once all ranks have begun it; no rank stores
-// there before the call after that.
+// Polled buffers rotate (triple buffering). The next call clears those of a refused call, once all
+// ranks have begun it; no rank stores there before the call after that.
 inline constexpr std::uint32_t kPolledTurns = 3;
-// Sentinel for an empty polled slot, four of these words: a NaN in every payload type, and no valid expert id.
+// Sentinel for an empty polled slot, four of these words: a NaN in every payload type, and no valid
+// expert id.
 inline constexpr std::uint32_t kEmptySlot = 0xFFA5C3F1;
 // Blocks that count where the rows of many tokens go.
 inline constexpr std::uint32_t kCountingParts = 32;
@@ -102,9 +111,9 @@ struct PlanShape {
     return lane_here + (std::size_t{source} * max_tokens + slot) * sizeof(std::int32_t);
   }
 
-  // int32 [ranks][max_tokens][topk]: the row in x of each lane, -1 for those of other ranks; of a row that came by node, for those
-  // of other ranks of this node place_of_mate. Rank layouts: the first alone; with a row for each node all, -1 but for the first
-  // where the row did not come so.
+  // int32 [ranks][max_tokens][topk]: the row in x of each lane, -1 for those of other ranks; of a
+  // row that came by node, for those of other ranks of this node place_of_mate. Rank layouts: the
+  // first alone; with a row for each node all, -1 but for the first where the row did not come so.
   WEFT_HOST_DEVICE std::size_t place_here_at(std::uint32_t source, std::uint32_t slot) const {
     return place_here + (std::size_t{source} * max_tokens + slot) * topk * sizeof(std::int32_t);
   }
@@ -119,7 +128,8 @@ struct PlanShape {
     return own_place + std::size_t{token} * sizeof(std::int32_t);
   }
 
-  // int32 [tokens][topk]: between nodes and with outputs_in_place, the slot of the row that was sent for each lane.
+  // int32 [tokens][topk]: between nodes and with outputs_in_place, the slot of the row that was
+  // sent for each lane.
   WEFT_HOST_DEVICE std::size_t slots_at() const { return slots; }
 
   std::uint32_t ranks = 0;
@@ -162,7 +172,8 @@ struct RowShape {
 
   WEFT_HOST_DEVICE std::size_t token_at() const { return token; }
 
-  // Without what follows the token. Few rows are sent so: as units of 16 bytes, none of which has nothing but padding.
+  // Without what follows the token. Few rows are sent so: as units of 16 bytes, none of which has
+  // nothing but padding.
   WEFT_HOST_DEVICE std::size_t used_bytes() const { return used; }
 
   WEFT_HOST_DEVICE std::size_t bytes() const { return all; }
@@ -185,38 +196,42 @@ struct Shape {
   std::uint32_t topk = 0;
   std::uint32_t hidden = 0;
   std::uint32_t output_bytes = 0;  // of a row of combine
-  // Dispatches whose rows stay in place at once. Rows that are read in place stay until the next dispatch but one, and a
-  // peer may be one dispatch ahead: 3. Rows that the receive copies: 2.
+  // Dispatches whose rows stay in place at once. Rows that are read in place stay until the next
+  // dispatch but one, and a peer may be one dispatch ahead: 3. Rows that the receive copies: 2.
   std::uint32_t generations = 2;
   bool stages = false;         // some ranks are on other nodes
   bool keeps_outputs = false;  // weft_moe_config.outputs_in_place
   bool polls = false;          // what is sent, instead of words (gpu/kernels/polled.cuh)
-  // With a row for each node; else 0. Sources of other nodes that one rank answers for its node, at most, and parts of an answer.
+  // With a row for each node; else 0. Sources of other nodes for which one rank makes the partial
+  // sums of its node, at most, and parts of each.
   std::uint32_t relayed = 0;
   std::uint32_t parts = 0;
   std::uint32_t part_bytes = 0;
-  // And where rows stay where they arrive (WEFT_MOE_RANK_MAJOR): those for a node arrive apart, and are copied from there.
+  // And where rows stay where they arrive (WEFT_MOE_RANK_MAJOR): those for a node arrive apart, and
+  // are copied from there.
   bool shares_apart = false;
-  // Between nodes: sources of which this rank stages answers, and ranks or nodes that send it some.
+  // Between nodes: sources for which this rank stages partial sums, and ranks or nodes that send it
+  // some.
   std::uint32_t staged_places = 0;
   std::uint32_t far_places = 0;
   // Of the rest, by settle():
   PlanShape its_plan{};
   std::size_t arrived_begin = 0;
   std::size_t counts_begin = 0;
-  std::size_t answers_begin = 0;
-  std::size_t answered_begin = 0;
+  std::size_t partial_sums_begin = 0;
+  std::size_t partial_sums_arrived_begin = 0;
   std::size_t combine_headers_begin = 0;
   std::size_t weights_begin = 0;
   std::size_t rows_as_parcels_begin = 0;
-  std::uint32_t answer_turns = kParities;
+  std::uint32_t partial_sum_turns = kParities;
   std::size_t polled_begin = 0;
   std::size_t put_back_begin = 0;
   std::size_t outputs_begin = 0;
   std::size_t all = 0;
   std::uint32_t parcel_slots = 0;    // rows that a source may send as parcels
   std::uint32_t parcels_of_row = 0;  // with those of parcel_of that have no data
-  // Index / ranks and index / (ranks - 1): the upper half of the index times this, or the index itself if this is 0.
+  // Index / ranks and index / (ranks - 1): the upper half of the index times this, or the index
+  // itself if this is 0.
   std::uint64_t by_ranks = 0;
   std::uint64_t by_other_ranks = 0;
 
@@ -232,12 +247,13 @@ struct Shape {
     const bool has_rows = !polls || generations == 3;
     arrived_begin = has_rows ? generations * arrivals() * row.bytes() : 0;
     counts_begin = align_for_bulk(arrived_begin + generations * arrivals() * sizeof(std::uint64_t));
-    answers_begin =
+    partial_sums_begin =
         align_for_bulk(counts_begin + generations * ranks() * parcels_of_counts() * kParcel);
-    answer_turns = polls ? kPolledTurns : kParities;
-    answered_begin = align_for_bulk(answers_begin + answer_turns * lanes() * output_bytes);
+    partial_sum_turns = polls ? kPolledTurns : kParities;
+    partial_sums_arrived_begin =
+        align_for_bulk(partial_sums_begin + partial_sum_turns * lanes() * output_bytes);
     combine_headers_begin =
-        align_for_bulk(answered_begin + kParities * lanes() * sizeof(std::uint64_t));
+        align_for_bulk(partial_sums_arrived_begin + kParities * lanes() * sizeof(std::uint64_t));
     weights_begin = align_for_bulk(combine_headers_begin + kParities * ranks() * kParcel);
     rows_as_parcels_begin =
         align_for_bulk(weights_begin + kParities * ranks() * parcels_of_weights() * kParcel);
@@ -253,7 +269,8 @@ struct Shape {
 
   WEFT_HOST_DEVICE std::uint32_t ranks() const { return static_cast<std::uint32_t>(map.ranks); }
 
-  // Which generation dispatch `call` uses. By constants, as the remainder of 64 bits by a variable is a function of 100 instructions.
+  // Which generation dispatch `call` uses. By constants, as the remainder of 64 bits by a variable
+  // is a function of 100 instructions.
   WEFT_HOST_DEVICE std::size_t turn_of(std::uint64_t call) const {
     return generations == 2 ? call % 2 : call % 3;
   }
@@ -290,14 +307,16 @@ struct Shape {
            ((turn_of(call) * ranks() + source) * parcels_of_counts() + index) * kParcel;
   }
 
-  WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::size_t lane) const {
-    return answers_begin +
-           ((answer_turns == kParities ? call % kParities : call % kPolledTurns) * lanes() + lane) *
+  WEFT_HOST_DEVICE std::size_t partial_sum_at(std::uint64_t call, std::size_t lane) const {
+    return partial_sums_begin +
+           ((partial_sum_turns == kParities ? call % kParities : call % kPolledTurns) * lanes() +
+            lane) *
                output_bytes;
   }
 
-  WEFT_HOST_DEVICE std::size_t answered_at(std::uint64_t call, std::size_t lane) const {
-    return answered_begin + ((call % kParities) * lanes() + lane) * sizeof(std::uint64_t);
+  WEFT_HOST_DEVICE std::size_t partial_sum_arrived_at(std::uint64_t call, std::size_t lane) const {
+    return partial_sums_arrived_begin +
+           ((call % kParities) * lanes() + lane) * sizeof(std::uint64_t);
   }
 
   WEFT_HOST_DEVICE std::size_t combine_header_at(std::uint64_t call, std::uint32_t source) const {
@@ -381,8 +400,8 @@ struct PolledPlaces {
   }
 };
 
-// Which parcel of a row has the first or last 8 bytes of its 16 bytes number `unit`: those of 32 units stand together, so that a warp
-// stores and loads 512 bytes at once.
+// Which parcel of a row has the first or last 8 bytes of its 16 bytes number `unit`: those of 32
+// units stand together, so that a warp stores and loads 512 bytes at once.
 WEFT_HOST_DEVICE inline std::uint32_t parcel_of(std::uint32_t unit, std::uint32_t half) {
   return unit / 32 * 64 + half * 32 + unit % 32;
 }
@@ -411,14 +430,23 @@ struct PlanHeader {
 //       for each generation rows      [ranks][max_tokens] rows, by target and slot
 //                           counts    [ranks][1 + most local experts] parcels, by target
 //       for each parity     weights   [max_tokens * topk / 2] parcels
-//                           answers   [staged_places][max_tokens] rows of combine, by source and slot
+//                           partial_sums
+//                                     [staged_places][max_tokens] rows of combine, by source and
+//                                     slot
 //     and what of combine comes from there
-//       for each parity     answers   [far_places][max_tokens] rows, by the rank that they come from, or its node, and slot
-//                           answered  [ranks] words: the call whose answers from that rank are all here
-//     with a row for each node, what ranks of one node add up (gpu/kernels/answers.cuh)
-//       for each parity     parts     [relayed][max_tokens][parts] sums, not rounded, by source and slot
-//                           put_parts [relayed][max_tokens][parts] words: the call whose part is here
-//       for each generation shared    [ranks][max_tokens] rows of dispatch for a node, by source and slot, if they arrive apart
+//       for each parity     partial_sums
+//                                     [far_places][max_tokens] rows, by the rank that they come
+//                                     from, or its node, and slot
+//                           partial_sums_arrived
+//                                     [ranks] words: the call whose partial sums from that rank are
+//                                     all here
+//     with a row for each node, what ranks of one node add up (gpu/kernels/partial_sums.cuh)
+//       for each parity     parts     [relayed][max_tokens][parts] sums, not rounded, by source and
+//                                     slot
+//                           put_parts [relayed][max_tokens][parts] words: the call whose part is
+//                                     here
+//       for each generation shared    [ranks][max_tokens] rows of dispatch for a node, by source
+//                                     and slot, if they arrive apart
 //
 // Pure arithmetic, for host and device.
 
@@ -440,21 +468,25 @@ struct Staging {
   }
 
   // The first of those for the source that has this place (KernelArguments::place_here).
-  WEFT_HOST_DEVICE std::size_t answer_at(std::uint64_t call, std::uint32_t place) const {
-    return answers_begin() + answers_at((call % kParities) * shape.staged_places + place);
+  WEFT_HOST_DEVICE std::size_t partial_sum_at(std::uint64_t call, std::uint32_t place) const {
+    return partial_sums_begin() +
+           bytes_of_partial_sums((call % kParities) * shape.staged_places + place);
   }
 
   // The first of those of the rank or node that has this place (KernelArguments::place_there).
-  WEFT_HOST_DEVICE std::size_t far_answer_at(std::uint64_t call, std::uint32_t place) const {
-    return answers_begin() + answers_at(kParities * shape.staged_places +
-                                        (call % kParities) * shape.far_places + place);
+  WEFT_HOST_DEVICE std::size_t far_partial_sum_at(std::uint64_t call, std::uint32_t place) const {
+    return partial_sums_begin() +
+           bytes_of_partial_sums(kParities * shape.staged_places +
+                                 (call % kParities) * shape.far_places + place);
   }
 
-  WEFT_HOST_DEVICE std::size_t far_answered_at(std::uint64_t call, std::uint32_t rank) const {
-    return answered_begin() + ((call % kParities) * shape.ranks() + rank) * sizeof(std::uint64_t);
+  WEFT_HOST_DEVICE std::size_t far_partial_sums_arrived_at(std::uint64_t call,
+                                                           std::uint32_t rank) const {
+    return partial_sums_arrived_begin() +
+           ((call % kParities) * shape.ranks() + rank) * sizeof(std::uint64_t);
   }
 
-  // Parts of the answer to a row that came by node.
+  // Parts of the partial sum of a row that came by node.
   WEFT_HOST_DEVICE std::size_t part_at(std::uint64_t call,
                                        std::uint32_t place,
                                        std::uint32_t slot,
@@ -487,7 +519,7 @@ struct Staging {
 
   // At a multiple of 16.
   WEFT_HOST_DEVICE std::size_t parts_begin() const {
-    return answered_begin() + kParities * shape.ranks() * sizeof(std::uint64_t);
+    return partial_sums_arrived_begin() + kParities * shape.ranks() * sizeof(std::uint64_t);
   }
 
   // At a multiple of 16, too.
@@ -520,18 +552,18 @@ struct Staging {
     return counts_begin() + shape.generations * shape.ranks() * counts_bytes();
   }
 
-  WEFT_HOST_DEVICE std::size_t answers_begin() const {
+  WEFT_HOST_DEVICE std::size_t partial_sums_begin() const {
     return weights_begin() + kParities * shape.parcels_of_weights() * kParcel;
   }
 
   // Behind those of so many places.
-  WEFT_HOST_DEVICE std::size_t answers_at(std::size_t places) const {
+  WEFT_HOST_DEVICE std::size_t bytes_of_partial_sums(std::size_t places) const {
     return places * shape.max_tokens * shape.output_bytes;
   }
 
-  WEFT_HOST_DEVICE std::size_t answered_begin() const {
-    return answers_begin() +
-           answers_at(std::size_t{kParities} * (shape.staged_places + shape.far_places));
+  WEFT_HOST_DEVICE std::size_t partial_sums_arrived_begin() const {
+    return partial_sums_begin() +
+           bytes_of_partial_sums(std::size_t{kParities} * (shape.staged_places + shape.far_places));
   }
 };
 
@@ -542,10 +574,11 @@ inline std::size_t memory_bytes(const Shape& shape) {
 
 // ---- What kernels and the host tell each other
 //
-// What the host and the kernels share beside the places of layout.hpp: what an exchange keeps in GPU memory, what kernels tell the
-// host, and what every kernel of an exchange gets.
+// What the host and the kernels share beside the places of layout.hpp: what an exchange keeps in
+// GPU memory, what kernels tell the host, and what every kernel of an exchange gets.
 //
-// Threads: the host writes State while no kernel runs; kernels write Record, with its marks last (moe/src/gpu/gpu_exchange.cpp).
+// Threads: the host writes State while no kernel runs; kernels write Record, with its marks last
+// (moe/src/gpu/gpu_exchange.cpp).
 
 // This PE's own, in GPU memory.
 struct State {
@@ -553,19 +586,20 @@ struct State {
   std::uint64_t combines;
   std::uint64_t missing;  // bit i: rank i did not come in time, and is not waited for any more
   std::uint64_t late;     // bit i: rank i has not come in time to the running call (WEFT_MOE_MASK)
-  std::uint64_t spoilt
-      [2];  // the last dispatch and combine if it was refused, and what is polled may lie there yet; else 0
+  // The last dispatch and combine if it was refused, and what is polled may lie there yet; else 0.
+  std::uint64_t spoilt[2];
   std::uint32_t entered;  // blocks that the running kernel has begun
   std::uint32_t parts;    // that were drawn by all kernels that count
-  // What the kernels of a call have drawn of what they send, by the step and the parity of the call. 0 before it begins.
+  // What the kernels of a call have drawn of what they send, by the step and the parity of the
+  // call. 0 before it begins.
   std::uint32_t drawn[2 * kParities];
   std::uint64_t
       verdicts[kRanksMax];  // call * 2 + 1: the rank has come; call * 2: it has not (WEFT_MOE_MASK)
   std::uint32_t
       staged[kRanksMax];  // rows for a rank of another node, as gpu/kernels/nodes.cuh counts them
-  std::uint32_t staged_rows[kRanksMax];  // how many there will be
-  std::uint32_t answers[kRanksMax];      // rows that are answered, counted the same way
-  std::int32_t pes[kRanksMax];           // by rank
+  std::uint32_t staged_rows[kRanksMax];          // how many there will be
+  std::uint32_t staged_partial_sums[kRanksMax];  // counted the same way
+  std::int32_t pes[kRanksMax];                   // by rank
 };
 
 // What went wrong first, or missed most; in host memory that the GPU writes.
@@ -578,7 +612,8 @@ struct Record {
   std::uint32_t missing_begun;
   std::uint32_t refused_step;  // a rank refused, or asked for another precision: its step, else 0
   std::uint64_t refused_call;
-  // That rank, and in the upper half kRefused or its mode: in one word, as several threads may find one each.
+  // That rank, and in the upper half kRefused or its mode: in one word, as several threads may find
+  // one each.
   std::uint64_t refused;
   std::uint32_t bad_id_seen;  // an id that is no expert's
   std::int32_t bad_id_at;     // token * topk + lane
@@ -592,8 +627,9 @@ struct KernelArguments {
   Shape shape;
   std::byte* memory[kRanksMax] = {};  // by rank: its symmetric memory as mapped here, or null
   std::uint64_t remote = 0;           // ranks whose memory is not mapped, as bits
-  // With a row for each node: the rank that takes what this one sends to the node of rank i, the first rank there, and where the answers
-  // of that node lie at a source; the rank of this node in whose memory the rows of rank i arrive, and where their answers are added
+  // With a row for each node: the rank that takes what this one sends to the node of rank i, the
+  // first rank there, and where the partial sums of that node lie at a source; the rank of this
+  // node in whose memory the rows of rank i arrive, and where parts of their partial sums are added
   // up. Without relays all are the identity; `relay_here` is this rank.
   bool by_node = false;
   std::uint8_t relay_there[kRanksMax] = {};
@@ -603,8 +639,9 @@ struct KernelArguments {
   std::uint8_t place_here[kRanksMax] = {};
   State* state = nullptr;
   Record* record = nullptr;
-  // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many rows go to each expert
-  // and to each rank, [experts + ranks]. Also what the parts of the kernel that counts them tell each other.
+  // Where the send of many tokens finds slots and places, int32 [2][max_tokens][topk], and how many
+  // rows go to each expert and to each rank, [experts + ranks]. Also what the parts of the kernel
+  // that counts them tell each other.
   std::int32_t* workspace = nullptr;
   std::uint64_t timeout_ns = 0;
   std::int32_t me = 0;
@@ -614,11 +651,13 @@ struct KernelArguments {
   weft_moe_type output{};
   weft_moe_layout layout{};
   bool masks = false;
-  // With WEFT_MOE_ERROR in a graph: replays are followed by no call that would raise the error before their results are used. So a
-  // kernel ends where a rank is missing, and so does every later one.
+  // With WEFT_MOE_ERROR in a graph: replays are followed by no call that would raise the error
+  // before their results are used. So a kernel ends where a rank is missing, and so does every
+  // later one.
   bool ends = false;
-  // weft_moe_config.scales_by_column: the rows of an expert, which have a word of their scales side by side. Else 0.
+  // weft_moe_config.scales_by_column: the rows of an expert, which have a word of their scales side
+  // by side. Else 0.
   std::uint32_t column = 0;
 };
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

@@ -9,7 +9,7 @@
 
 namespace weft::moe::engine {
 
-std::string describe_blocks(const gpu::moe::Record& record) {
+std::string describe_blocks(const gpu::Record& record) {
   if (record.missing_begun == 0) {
     return {};
   }
@@ -19,7 +19,7 @@ std::string describe_blocks(const gpu::moe::Record& record) {
       record.missing_begun, record.missing_blocks);
 }
 
-MissingRanks::MissingRanks(gpu::moe::Record& record,
+MissingRanks::MissingRanks(gpu::Record& record,
                            const Ranks& ranks,
                            const Timeouts& timeouts,
                            const weft_moe_config& config)

@@ -1,7 +1,9 @@
-// Who did not come to the calls of an exchange on a GPU, as its kernels write it into the record: said once for each rank, whoever
-// calls what. Replays of a graph are followed by no call of this exchange that could say it.
+// Who did not come to the calls of an exchange on a GPU, as its kernels write it into the record:
+// said once for each rank, whoever calls what. Replays of a graph are followed by no call of this
+// exchange that could say it.
 //
-// Threads: the watching thread looks (weft/extension.h); the exchange's owner makes all other calls.
+// Threads: the watching thread looks (weft/extension.h); the exchange's owner makes all other
+// calls.
 #pragma once
 
 #include <weft/extension.h>
@@ -19,12 +21,12 @@
 namespace weft::moe::engine {
 
 // What to add where not all blocks of the kernel that missed them had begun; else "". Pure.
-[[nodiscard]] std::string describe_blocks(const gpu::moe::Record& record);
+[[nodiscard]] std::string describe_blocks(const gpu::Record& record);
 
 class MissingRanks {
  public:
   // `record`, `ranks` and `timeouts` outlive it.
-  MissingRanks(gpu::moe::Record& record,
+  MissingRanks(gpu::Record& record,
                const Ranks& ranks,
                const Timeouts& timeouts,
                const weft_moe_config& config);
@@ -35,7 +37,8 @@ class MissingRanks {
 
   // As bits.
   [[nodiscard]] std::uint64_t all() const;
-  // These are missing by the program's own will, and no others. While no kernel of the exchange runs.
+  // These are missing by the program's own will, and no others. While no kernel of the exchange
+  // runs.
   void set(std::uint64_t ranks);
   // "dispatch 7: nothing came from PE 3 of 8 within 30 s", and what that means for the exchange.
   [[nodiscard]] std::string describe(std::uint64_t ranks) const;
@@ -43,7 +46,7 @@ class MissingRanks {
  private:
   void look();
 
-  gpu::moe::Record& record_;
+  gpu::Record& record_;
   const Ranks& ranks_;
   const Timeouts& timeouts_;
   bool masks_;

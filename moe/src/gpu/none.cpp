@@ -1,9 +1,10 @@
-// The launchers of a libweft_moe that was built without CUDA. They are not reached, because weft_device_init has failed.
+// The launchers of a libweft_moe that was built without CUDA. They are not reached, because
+// weft_device_init has failed.
 #include "moe/src/gpu/launchers.hpp"
 #include "moe/src/gpu/turns.hpp"
 #include "src/base/error.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 namespace {
 
 [[noreturn]] void fail_absent() {
@@ -81,4 +82,4 @@ int Turns::Turn::end() {
   fail_absent();
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

@@ -32,7 +32,9 @@ bool sums_at_experts(weft_moe_precision precision) {
   return precision == WEFT_MOE_REDUCED || precision == WEFT_MOE_FP8;
 }
 
-std::size_t answer_bytes_of(weft_moe_type type, std::size_t hidden, weft_moe_precision precision) {
+std::size_t partial_sum_bytes_of(weft_moe_type type,
+                                 std::size_t hidden,
+                                 weft_moe_precision precision) {
   return precision == WEFT_MOE_FP8 ? Fp8Row{hidden}.bytes() : row_bytes_of(type, hidden);
 }
 

@@ -1,5 +1,5 @@
-// The element types as the engine sees them: their sizes, and sums of rows in float (in double for F64), term by term in
-// the order of the calls.
+// The element types as the engine sees them: their sizes, and sums of rows in float (in double for
+// F64), term by term in the order of the calls.
 //
 // Threads: any; a RowSum belongs to one.
 #pragma once
@@ -160,9 +160,9 @@ class RowSum {
 // Whether the experts' rank sums before it sends.
 [[nodiscard]] bool sums_at_experts(weft_moe_precision precision);
 // Of a row of combine on its way.
-[[nodiscard]] std::size_t answer_bytes_of(weft_moe_type type,
-                                          std::size_t hidden,
-                                          weft_moe_precision precision);
+[[nodiscard]] std::size_t partial_sum_bytes_of(weft_moe_type type,
+                                               std::size_t hidden,
+                                               weft_moe_precision precision);
 // What keeps combine from the precision; empty if nothing does.
 [[nodiscard]] std::string precision_error(weft_moe_type type,
                                           int hidden,

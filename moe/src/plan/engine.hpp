@@ -1,5 +1,5 @@
-// What an exchange does, on CPUs (cpu/exchange.hpp) or on GPUs (gpu/gpu_exchange.hpp): the functions of weft/moe.h behind their
-// checks of handles. Errors: Error.
+// What an exchange does, on CPUs (cpu/exchange.hpp) or on GPUs (gpu/gpu_exchange.hpp): the
+// functions of weft/moe.h behind their checks of handles. Errors: Error.
 //
 // Owner: the program; weft_moe_t points to one. Threads: one at a time.
 // Invariant: every rank makes the same calls in the same order.
@@ -17,7 +17,8 @@ namespace weft::moe::engine {
 
 struct Routing;
 
-// What a dispatch leaves for combine and for sources: on CPUs the routes, on GPUs memory of the caller that kernels fill.
+// What a dispatch leaves for combine and for sources: on CPUs the routes, on GPUs memory of the
+// caller that kernels fill.
 struct Plan {
   std::shared_ptr<const Routing> routing;
   void* memory = nullptr;

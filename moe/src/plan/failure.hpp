@@ -1,5 +1,5 @@
-// Errors of Weft's own calls below this layer, as exceptions with the text that the call left. For use where the C
-// interface of this layer catches them.
+// Errors of Weft's own calls below this layer, as exceptions with the text that the call left. For
+// use where the C interface of this layer catches them.
 //
 // Threads: any; errors belong to the calling thread.
 #pragma once

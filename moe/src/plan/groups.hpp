@@ -1,12 +1,15 @@
-// Which ranks share one message of an exchange. A row travels either to each rank that needs it, or once to each other
-// node (weft_moe_row_per): then one rank of that node takes it, and all ranks there, the mates, read it in its memory.
+// Which ranks share one message of an exchange. A row travels either to each rank that needs it, or
+// once to each other node (weft_moe_row_per): then one rank of that node takes it, and all ranks
+// there, the mates, read it in its memory.
 //
-//   rank 1 of node A -> rank 1 of node B    the relay: of the same index, so that no NIC receives more than the busiest
-//                                           sends. Where a node has more ranks than the source's, relays change with
-//                                           each call, so that in turn all of its NICs are used.
-//   answers: rank 1 of node B -> rank 1 of node A, by the same rule
+//   rank 1 of node A -> rank 1 of node B    the relay: of the same index, so that no NIC receives
+//                                           more than the busiest sends. Where a node has more
+//                                           ranks than the source's, relays change with each call,
+//                                           so that in turn all of its NICs are used.
+//   partial sums: rank 1 of node B -> rank 1 of node A, by the same rule
 //
-// Everything follows from the numbers of ranks, so all PEs know each other's relays without talking.
+// Everything follows from the numbers of ranks, so all PEs know each other's relays without
+// talking.
 //
 // Pure; threads: any, constant after construction.
 #pragma once
@@ -33,13 +36,15 @@ class Groups {
 
   [[nodiscard]] std::size_t of(std::size_t rank) const { return group_of_[rank]; }
 
-  // The order of sending: groups of other nodes first, beginning after this rank's own, so that not all send to the same.
+  // The order of sending: groups of other nodes first, beginning after this rank's own, so that not
+  // all send to the same.
   [[nodiscard]] const std::vector<std::size_t>& order() const { return order_; }
 
   // The ranks in that order.
   [[nodiscard]] const std::vector<std::size_t>& peers() const { return peers_; }
 
-  // The ranks of this node, ascending, that read each other's messages; without nodes this rank alone.
+  // The ranks of this node, ascending, that read each other's messages; without nodes this rank
+  // alone.
   [[nodiscard]] const std::vector<std::size_t>& mates() const { return mates_; }
 
   [[nodiscard]] bool is_mate(std::size_t rank) const {
@@ -53,14 +58,14 @@ class Groups {
 
   [[nodiscard]] std::size_t index_in_node(std::size_t rank) const { return index_in_node_[rank]; }
 
-  // The ranks that may take what `source` sends to one node (`ranks`), the one that does so in this call first, and
-  // after it those that stand in when it is lost.
+  // The ranks that may take what `source` sends to one node (`ranks`), the one that does so in this
+  // call first, and after it those that stand in when it is lost.
   [[nodiscard]] std::vector<std::size_t> relays(std::size_t source,
                                                 const std::vector<std::size_t>& ranks,
                                                 std::uint64_t call) const;
 
-  // Sources that may have the same relay here in one call: which of them `source` is, and how many there are at most, on
-  // any node.
+  // Sources that may have the same relay here in one call: which of them `source` is, and how many
+  // there are at most, on any node.
   [[nodiscard]] std::size_t place_at_relay(std::size_t source) const;
   [[nodiscard]] std::size_t sources_max() const;
   // Ranks of the largest node.

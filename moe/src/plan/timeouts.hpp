@@ -1,7 +1,8 @@
-// How long the receives of an exchange wait. What a program gives holds for each call. Without (timeout_s 0) it is
-// WEFT_MOE_TIMEOUT; and without that, long until the first call has completed, as ranks load and compile meanwhile, and short
-// from then on. Dispatch and combine have a first call each: experts are compiled between the two. On a GPU a call that is enqueued
-// behind the first begins to wait when that has completed; a graph keeps what was so when it was captured.
+// How long the receives of an exchange wait. What a program gives holds for each call. Without
+// (timeout_s 0) it is WEFT_MOE_TIMEOUT; and without that, long until the first call has completed,
+// as ranks load and compile meanwhile, and short from then on. Dispatch and combine have a first
+// call each: experts are compiled between the two. On a GPU a call that is enqueued behind the
+// first begins to wait when that has completed; a graph keeps what was so when it was captured.
 //
 // Threads: the exchange's, one at a time; of_call: any.
 #pragma once

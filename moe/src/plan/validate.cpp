@@ -1,6 +1,7 @@
 #include "moe/src/plan/validate.hpp"
 
 #include <weft/moe/experts.hpp>
+#include <weft/moe/layouts.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,6 +16,17 @@ constexpr std::size_t kRowUnit = 16;
 
 constexpr int as_int(std::uint32_t limit) {
   return static_cast<int>(limit);
+}
+
+std::string layout_error(weft_moe_layout layout) {
+  if (layout_of(layout).name != nullptr) {
+    return "";
+  }
+  std::string names;
+  for_layouts([&](int value, const Layout& of) {
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", of.name, value);
+  });
+  return fmt::format("layout is {}; give one of {}", static_cast<int>(layout), names);
 }
 
 std::string sizes_error(const weft_moe_config& config, int ranks) {
@@ -65,9 +77,8 @@ std::string types_error(const weft_moe_config& config) {
   const bool is_fp4 = config.payload == WEFT_MOE_NVFP4;
   if (config.payload < WEFT_MOE_BF16 || config.payload > WEFT_MOE_NVFP4 ||
       config.output < WEFT_MOE_BF16 || config.output > WEFT_MOE_F64 ||
-      config.scales < WEFT_MOE_SCALES_NONE || config.scales > WEFT_MOE_SCALES_NVFP4 ||
-      config.layout < WEFT_MOE_RANK_MAJOR || config.layout > WEFT_MOE_EXPERT_COMPACT) {
-    return "payload, scales, output or layout is none of the values that weft/moe.h names";
+      config.scales < WEFT_MOE_SCALES_NONE || config.scales > WEFT_MOE_SCALES_NVFP4) {
+    return "payload, scales or output is none of the values that weft/moe.h names";
   }
   if (is_fp4 != (config.scales == WEFT_MOE_SCALES_NVFP4) ||
       (config.scales != WEFT_MOE_SCALES_NONE && !is_quantized(config.payload))) {
@@ -89,10 +100,6 @@ std::string types_error(const weft_moe_config& config) {
 
 }  // namespace
 
-bool is_by_rank(weft_moe_layout layout) {
-  return layout == WEFT_MOE_RANK_MAJOR || layout == WEFT_MOE_RANK_COMPACT;
-}
-
 std::string out_of_range(const char* name, int value, int least, int most) {
   return value >= least && value <= most
              ? ""
@@ -106,7 +113,8 @@ void require_in_range(const char* name, int value, int least, int most) {
 }
 
 std::string fields_error(const weft_moe_config& config, int ranks) {
-  std::string error = sizes_error(config, ranks);
+  std::string error = layout_error(config.layout);
+  error = error.empty() ? sizes_error(config, ranks) : error;
   return error.empty() ? types_error(config) : error;
 }
 
@@ -123,7 +131,7 @@ void require_step(Step now, Step wanted, const char* call) {
 void require_tokens(const weft_moe_config& config, const weft_moe_tokens& tokens) {
   if (tokens.count < 0 || tokens.count > config.max_tokens) {
     fail(Status::InvalidArgument,
-         "{} tokens were given, and the exchange was made for {}; give fewer, or raise max_tokens",
+         "x has {} tokens, and the exchange was made for {}; give fewer, or raise max_tokens",
          tokens.count, config.max_tokens);
   }
   const bool is_ready = tokens.type == config.payload;

@@ -1,7 +1,8 @@
-// The checks that exchanges on CPUs and on GPUs share: each sentence about a wrong argument stands here, once. What only one of
-// them can check (addresses of GPU memory, plans) is beside its calls.
+// The checks that exchanges on CPUs and on GPUs share: each sentence about a wrong argument stands
+// here, once. What only one of them can check (addresses of GPU memory, plans) is beside its calls.
 //
-// Threads: any. Functions named ..._error return what is wrong, or ""; those named require_... throw it as InvalidArgument.
+// Threads: any. Functions named ..._error return what is wrong, or ""; those named require_...
+// throw it as InvalidArgument.
 #pragma once
 
 #include <weft/moe.h>
@@ -27,7 +28,5 @@ void require_tokens(const weft_moe_config& config, const weft_moe_tokens& tokens
 // Precision and weighting, for rows of this layout and type.
 void require_sum(const weft_moe_config& config, const weft_moe_outputs& outputs);
 void require_destinations(const weft_moe_destinations& destinations);
-
-[[nodiscard]] bool is_by_rank(weft_moe_layout layout);
 
 }  // namespace weft::moe::engine

@@ -1,4 +1,5 @@
-// The arithmetic of weft::moe gives the same bits on the GPU as on the host: formats, quantisation, slots, rows.
+// The arithmetic of weft::moe gives the same bits on the GPU as on the host: formats, quantisation,
+// slots, rows.
 #include <weft/moe/plan.hpp>
 #include <weft/moe/quantize.hpp>
 #include <weft/moe/row.hpp>

@@ -1,4 +1,5 @@
-// weft::moe on GPUs when a PE does not come: it is named, or the others go on without it, and it comes back.
+// weft::moe on GPUs when a PE does not come: it is named, or the others go on without it, and it
+// comes back.
 #include <cuda_runtime.h>
 
 #include <string>
@@ -18,7 +19,8 @@ double timeout_s() {
   return suite::is_shared() ? 3 : 0.5;
 }
 
-// The last PE does not come. `is_late`: PE 0 comes to the first call when the timeout of the others is over.
+// The last PE does not come. `is_late`: PE 0 comes to the first call when the timeout of the others
+// is over.
 void run_absence(weft_moe_on_timeout on_timeout, bool is_late = false) {
   const Sizes sizes = few_tokens();
   weft_moe_config config = config_of(sizes, WEFT_MOE_DEVICE);
@@ -164,8 +166,8 @@ DEVICE_TEST(moe_absence, "a PE that does not come is named after the timeout") {
   run_absence(WEFT_MOE_ERROR);
 }
 
-// Dispatches with all PEs, and combines without one of them. Its neighbour comes late, so that what that one sends for both, where
-// a node answers together, is missed too, but by nobody's fault.
+// Dispatches with all PEs, and combines without one of them. Its neighbour comes late, so that what
+// that one sends for both, where a node sends as one, is missed too, but by nobody's fault.
 void run_absence_from_combine(weft_moe_row_per row_per, int absent) {
   const Sizes sizes = few_tokens();
   const Pair pair(sizes, WEFT_MOE_ERROR, row_per, timeout_s());

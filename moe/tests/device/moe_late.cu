@@ -1,5 +1,6 @@
-// A PE that comes late to an exchange of weft::moe on GPUs, by more than its timeout: device_moe_late CASE, with two PEs.
-// test_device_programs.py knows what is said and what ends. The cases:
+// A PE that comes late to an exchange of weft::moe on GPUs, by more than its timeout:
+// device_moe_late CASE, with two PEs. test_device_programs.py knows what is said and what ends. The
+// cases:
 //   graph        a graph of a dispatch and a combine, replayed; a missing PE is an error
 //   graph-mask   the same, and it is masked
 //   stream       calls on a stream; nobody calls weft_moe_check
@@ -49,10 +50,11 @@ T* on_gpu(std::size_t count, const std::vector<T>& values = {}) {
   return memory;
 }
 
-// Every token goes to an expert of each PE, whose rows come back as they are: each value is doubled.
-class Pair {
+// Every token goes to an expert of each PE, whose rows come back as they are: each value is
+// doubled.
+class LatePair {
  public:
-  explicit Pair(weft_moe_on_timeout on_timeout) {
+  explicit LatePair(weft_moe_on_timeout on_timeout) {
     weft_moe_config config{};
     config.team = WEFT_TEAM_WORLD;
     config.max_tokens = kTokens;
@@ -133,7 +135,7 @@ void come_late() {
   }
 }
 
-void replay(Pair& pair, cudaStream_t stream) {
+void replay(LatePair& pair, cudaStream_t stream) {
   require(pair.enqueue(stream).empty() && pair.result(stream) == "right",
           "a call before the graph");
   cudaGraph_t graph = nullptr;
@@ -151,7 +153,7 @@ void replay(Pair& pair, cudaStream_t stream) {
   }
 }
 
-void call(Pair& pair, cudaStream_t stream) {
+void call(LatePair& pair, cudaStream_t stream) {
   for (const char* step : {"first", "before", "late"}) {
     if (std::strcmp(step, "late") == 0) {
       come_late();
@@ -175,7 +177,7 @@ int main(int count, char** arguments) {
     cudaSetDevice(weft_machine_pe() % gpus);
   }
   require(weft_device_init() == WEFT_OK, "weft_device_init");
-  Pair pair(name == "graph-mask" ? WEFT_MOE_MASK : WEFT_MOE_ERROR);
+  LatePair pair(name == "graph-mask" ? WEFT_MOE_MASK : WEFT_MOE_ERROR);
   cudaStream_t stream = nullptr;
   require(cudaStreamCreate(&stream) == cudaSuccess, "cudaStreamCreate");
   if (name == "stream") {

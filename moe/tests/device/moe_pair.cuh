@@ -1,10 +1,12 @@
-// What the tests of weft::moe on GPUs share: random tokens, an exchange in each memory, and comparisons of what both give.
+// What the tests of weft::moe on GPUs share: random tokens, an exchange in each memory, and
+// comparisons of what both give.
 //
 // Host code; one PE's main thread.
 #pragma once
 
 #include <weft/device.h>
 #include <weft/moe.h>
+#include <weft/moe/layouts.hpp>
 #include <weft/moe/number.hpp>
 
 #include <cuda_runtime.h>
@@ -58,7 +60,7 @@ inline std::size_t bytes_of(weft_moe_type type, std::size_t values) {
 }
 
 inline bool is_by_rank(weft_moe_layout layout) {
-  return layout == WEFT_MOE_RANK_MAJOR || layout == WEFT_MOE_RANK_COMPACT;
+  return weft::moe::is_by_rank(layout);
 }
 
 inline weft_moe_config config_of(const Sizes& sizes, weft_moe_memory memory) {
@@ -131,7 +133,8 @@ struct Tokens {
   std::vector<float> weights;
 };
 
-// Among `rows`, 16 bytes of every fifth 64 become what stands where nothing has come yet (kEmptySlot of moe/src/gpu/layout.hpp).
+// Among `rows`, 16 bytes of every fifth 64 become what stands where nothing has come yet
+// (kEmptySlot of moe/src/gpu/layout.hpp).
 inline void put_nothing(std::vector<std::byte>& rows) {
   constexpr std::uint32_t kEmptySlot = 0xFFA5C3F1;
   for (std::size_t at = 0; at + 16 <= rows.size(); at += 5 * 64) {
@@ -509,7 +512,8 @@ inline void expect_sums(const Pair& pair,
   }
 }
 
-// The rows of the experts: any, but the same on both sides. Rows by rank are sent, and also read in place.
+// The rows of the experts: any, but the same on both sides. Rows by rank are sent, and also read in
+// place.
 inline void compare_combine(const Pair& pair,
                             const Tokens& tokens,
                             weft_moe_plan_t plan,

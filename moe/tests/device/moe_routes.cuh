@@ -1,4 +1,5 @@
-// Checks of what programs ask besides a dispatch, against counts made here: where tokens go, and which experts the rows name.
+// Checks of what programs ask besides a dispatch, against counts made here: where tokens go, and
+// which experts the rows name.
 //
 // Host code; one PE's main thread.
 #pragma once

@@ -1,5 +1,5 @@
-// Two exchanges of weft::moe on two streams of a GPU: their kernels take turns where it has no room for the blocks of both, and do not
-// where it has.
+// Two exchanges of weft::moe on two streams of a GPU: their kernels take turns where it has no room
+// for the blocks of both, and do not where it has.
 #include <cuda_runtime.h>
 
 #include "moe/tests/device/moe_pair.cuh"

@@ -1,5 +1,5 @@
-// weft::moe on GPUs against the engine for CPUs: the same tokens go through an exchange of each kind, and every row, count
-// and sum has the same bits.
+// weft::moe on GPUs against the engine for CPUs: the same tokens go through an exchange of each
+// kind, and every row, count and sum has the same bits.
 #include <cuda_runtime.h>
 
 #include <cstdlib>
@@ -247,7 +247,7 @@ DEVICE_TEST(moe_rows, "rows of a real model: 7168 values, 256 experts, 8 of them
            1);
 }
 
-DEVICE_TEST(moe_nothing, "rows and answers with bytes that stand where nothing has come yet") {
+DEVICE_TEST(moe_nothing, "rows and partial sums with bytes that stand where nothing has come yet") {
   for (const weft_moe_layout layout : {WEFT_MOE_RANK_MAJOR, WEFT_MOE_RANK_COMPACT,
                                        WEFT_MOE_EXPERT_PADDED, WEFT_MOE_EXPERT_COMPACT}) {
     for (const int tokens : {5, 40}) {
@@ -317,7 +317,8 @@ void give(GpuDispatch& gpu, const Tokens& next, cudaStream_t stream) {
   copy(gpu.weights(), next.weights.data(), next.weights.size() * sizeof(float));
 }
 
-// A graph of a pair, replayed with new routes. `in_place`: rows by rank go back from where peers read them.
+// A graph of a pair, replayed with new routes. `in_place`: rows by rank go back from where peers
+// read them.
 void replay_pairs(const Sizes& sizes,
                   bool in_place,
                   std::uint32_t replays,
@@ -584,11 +585,13 @@ DEVICE_TEST(moe_row_per_node,
     const PutBytes per_rank = bytes_put(sizes, WEFT_MOE_ROW_PER_RANK);
     for (const weft_moe_row_per row_per : {WEFT_MOE_ROW_PER_NODE, WEFT_MOE_ROW_PER_AUTO}) {
       const PutBytes per_node = bytes_put(sizes, row_per);
-      // With 8 of 16 experts nearly every token goes to both PEs of a node of two, and comes back from both.
+      // With 8 of 16 experts nearly every token goes to both PEs of a node of two, and comes back
+      // from both.
       if (weft_node_pe_count() < suite::pe_count() - 1) {
         expect_fewer_bytes("dispatch", per_node.dispatch, per_rank.dispatch);
       }
-      // Of nodes of different sizes, one may answer for many, and a small one has nobody to share with.
+      // Of nodes of different sizes, one may make the partial sums of many, and a small one has
+      // nobody to share with.
       if (weft_node_pe_count() * weft_node_count() == suite::pe_count()) {
         expect_fewer_bytes("combine", per_node.combine, per_rank.combine);
       }

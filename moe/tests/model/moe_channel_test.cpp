@@ -1,6 +1,7 @@
-// The channel of an exchange of experts on one node: two generations of buffers and no barrier. moe/src/cpu/channel.cpp restated over
-// the project's own words (store: rows, a fence, a put_signal of the header; has_come: the flag), because it calls the
-// public interface. Each PE sends to its peer in every call, then waits, then reads in place.
+// The channel of an exchange of experts on one node: two generations of buffers and no barrier.
+// moe/src/cpu/channel.cpp restated over the project's own words (store: rows, a fence, a put_signal
+// of the header; has_come: the flag), because it calls the public interface. Each PE sends to its
+// peer in every call, then waits, then reads in place.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Dispatch and combine through weft/moe.hpp between nodes, and how many writes each call posts: at most two for each peer,
-// or, where rows travel by node, for each other node, whatever the number of rows. Then also how many bytes: one row for each
-// token and node, evenly over the PEs.
+// Dispatch and combine through weft/moe.hpp between nodes, and how many writes each call posts: at
+// most two for each peer, or, where rows travel by node, for each other node, whatever the number
+// of rows. Then also how many bytes: one row for each token and node, evenly over the PEs.
 #include <weft/moe.hpp>
 
 #include <algorithm>

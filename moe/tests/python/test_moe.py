@@ -32,7 +32,7 @@ def test_random_cases_on_nodes_of_several_pes_equal_the_reference(programs, pes,
 
 @pytest.mark.parametrize("pes, node_size", [(4, 2), (5, 3)])
 def test_rows_that_travel_by_node_are_those_that_travel_by_rank(programs, pes, node_size):
-    """Bit by bit, rows and answers; sums within the rounding of their type, because they are added in another order."""
+    """Bit by bit, rows and partial sums; sums within the rounding of their type, because they are added in another order."""
     process = programs.start(programs.weft_run, "-n", pes, "--", programs.python, CASES.with_name("moe_row_per.py"), 60000, 20,
                              WEFT_HEAP_SIZE="2G", OPENBLAS_NUM_THREADS="1", WEFT_NODE_SIZE=str(node_size))
     done = programs.finish(process, 240)

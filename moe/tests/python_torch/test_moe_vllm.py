@@ -60,7 +60,8 @@ def test_the_calls_of_the_high_throughput_backend(programs):
         if event.event is not None:
             event.current_stream_wait()
         assert len(counts) == 2 and sum(counts) == (recv_ids >= 0).sum()
-        # Each expert multiplies by its number and 1; the backend weights and adds up before combine.
+        # Each expert multiplies by its number and 1; the backend weights and adds up before
+        # combine.
         factor = torch.where(recv_ids >= 0, (recv_ids + 2 * job.pe + 1) * recv_weights, 0).sum(1, keepdim=True)
         combined, _, event = buffer.combine(x=(rows.float() * factor).bfloat16(), handle=handle, topk_weights=None,
                                             config=deep_ep.Buffer.get_combine_config(2), previous_event=None, async_finish=True,

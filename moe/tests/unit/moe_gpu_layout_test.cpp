@@ -1,4 +1,5 @@
-// Where everything lies in the memory of an exchange on GPUs: nothing overlaps, everything is inside, rows are aligned.
+// Where everything lies in the memory of an exchange on GPUs: nothing overlaps, everything is
+// inside, rows are aligned.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 #include "moe/src/gpu/layout.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 namespace {
 
 class Pieces {
@@ -60,11 +61,11 @@ void add_what_all_have(const Shape& shape, Pieces& pieces) {
       pieces.add(shape.output_at(call * shape.arrivals()), shape.arrivals() * shape.output_bytes);
     }
   }
-  for (std::uint64_t call = 0; call < shape.answer_turns; ++call) {
-    pieces.add(shape.answer_at(call, 0), shape.lanes() * shape.output_bytes);
+  for (std::uint64_t call = 0; call < shape.partial_sum_turns; ++call) {
+    pieces.add(shape.partial_sum_at(call, 0), shape.lanes() * shape.output_bytes);
   }
   for (std::uint64_t call = 0; call < kParities; ++call) {
-    pieces.add(shape.answered_at(call, 0), shape.lanes() * 8, 8);
+    pieces.add(shape.partial_sum_arrived_at(call, 0), shape.lanes() * 8, 8);
     for (std::uint32_t source = 0; source < shape.ranks(); ++source) {
       pieces.add(shape.combine_header_at(call, source), kParcel);
       pieces.add(shape.weight_at(call, source, 0), shape.parcels_of_weights() * kParcel);
@@ -93,12 +94,12 @@ void add_what_is_for_other_nodes(const Shape& shape, Pieces& pieces) {
   for (std::uint64_t call = 0; call < kParities; ++call) {
     pieces.add(staging.weight_at(call, 0), shape.parcels_of_weights() * kParcel);
     for (std::uint32_t place = 0; place < shape.staged_places; ++place) {
-      pieces.add(staging.answer_at(call, place), shape.max_tokens * shape.output_bytes);
+      pieces.add(staging.partial_sum_at(call, place), shape.max_tokens * shape.output_bytes);
     }
     for (std::uint32_t place = 0; place < shape.far_places; ++place) {
-      pieces.add(staging.far_answer_at(call, place), shape.max_tokens * shape.output_bytes);
+      pieces.add(staging.far_partial_sum_at(call, place), shape.max_tokens * shape.output_bytes);
     }
-    pieces.add(staging.far_answered_at(call, 0), shape.ranks() * 8, 8);
+    pieces.add(staging.far_partial_sums_arrived_at(call, 0), shape.ranks() * 8, 8);
     for (std::uint32_t place = 0; place < shape.relayed; ++place) {
       for (std::uint32_t slot = 0; slot < shape.max_tokens; ++slot) {
         for (std::uint32_t part = 0; part < shape.parts; ++part) {
@@ -148,4 +149,4 @@ TEST(MoeGpuLayout, NothingOverlapsBetweenNodes) {
 }
 
 }  // namespace
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

@@ -1,5 +1,5 @@
-// Who shares messages, who takes them for its node, and what stands in for it; over all jobs of up to three nodes with up to
-// four ranks each.
+// Who shares messages, who takes them for its node, and what stands in for it; over all jobs of up
+// to three nodes with up to four ranks each.
 #include <gtest/gtest.h>
 
 #include <algorithm>

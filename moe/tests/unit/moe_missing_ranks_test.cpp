@@ -9,7 +9,7 @@ namespace {
 using moe::engine::describe_blocks;
 
 TEST(MoeMissingRanks, AKernelWithoutRoomForItsBlocksIsNamedAsTheReason) {
-  gpu::moe::Record record{};
+  moe::gpu::Record record{};
   record.missing_blocks = 132;
   record.missing_begun = 0;  // the last block has set it back
   EXPECT_EQ(describe_blocks(record), "");

@@ -1,5 +1,5 @@
-// The small formats of weft::moe over their whole domains: every code, and every bfloat16 and half as input, against the
-// nearest of all codes.
+// The small formats of weft::moe over their whole domains: every code, and every bfloat16 and half
+// as input, against the nearest of all codes.
 #include <weft/moe/number.hpp>
 #include <weft/moe/quantize.hpp>
 
@@ -23,7 +23,8 @@ struct Named {
 const std::array kFormats{Named{"e4m3", e4m3_format()}, Named{"e5m2", e5m2_format()},
                           Named{"e2m1", e2m1_format()}};
 
-// The code that a definition by search gives: nearest, ties to the even code, saturating. `magnitude` is finite.
+// The code that a definition by search gives: nearest, ties to the even code, saturating.
+// `magnitude` is finite.
 std::uint32_t nearest(const SmallFormat& format, double magnitude) {
   if (magnitude >= static_cast<double>(decode(format, format.largest))) {
     return format.largest;

@@ -1,5 +1,5 @@
-// The arithmetic of routing, over whole small domains: which rank owns an expert, which slot a token has, where a row
-// ends; against counting by hand.
+// The arithmetic of routing, over whole small domains: which rank owns an expert, which slot a
+// token has, where a row ends; against counting by hand.
 #include <weft/moe/plan.hpp>
 #include <weft/moe/row.hpp>
 

@@ -1,5 +1,5 @@
-// Which rank owns which expert. E experts on R ranks need not divide: each rank owns a run of consecutive experts, and
-// the first E mod R ranks own one more.
+// Which rank owns which expert. E experts on R ranks need not divide: each rank owns a run of
+// consecutive experts, and the first E mod R ranks own one more.
 //
 // Pure functions, for host and device. A rank is a PE's number in the team of the exchange.
 #ifndef WEFT_MOE_EXPERTS_HPP
@@ -12,7 +12,8 @@
 namespace weft {
 namespace moe {
 
-// The largest exchanges; kRanksMax is of those in GPU memory, whose kernels keep ranks as bits of a word.
+// The largest exchanges; kRanksMax is of those in GPU memory, whose kernels keep ranks as bits of a
+// word.
 constexpr std::uint32_t kRanksMax = 64;
 constexpr std::uint32_t kExpertsMax = 4096;
 constexpr std::uint32_t kTopkMax = 32;

@@ -1,6 +1,7 @@
-// The small floating-point formats: bfloat16, half, fp8 (e4m3, e5m2), fp4 (e2m1), and ue8m0 for scales, to and from
-// float. Encoding rounds to nearest, ties to even. fp8 and fp4 saturate, infinities too; half and bfloat16 overflow to
-// infinity. The formats are those of the OCP specifications for 8-bit floating point and for microscaling formats.
+// The small floating-point formats: bfloat16, half, fp8 (e4m3, e5m2), fp4 (e2m1), and ue8m0 for
+// scales, to and from float. Encoding rounds to nearest, ties to even. fp8 and fp4 saturate,
+// infinities too; half and bfloat16 overflow to infinity. The formats are those of the OCP
+// specifications for 8-bit floating point and for microscaling formats.
 //
 // Pure functions, bit-equal on host and device.
 #ifndef WEFT_MOE_NUMBER_HPP
@@ -51,8 +52,9 @@ WEFT_HOST_DEVICE inline float divide(float a, float b) {
 #endif
 }
 
-// A format with a sign bit, `mantissa` bits of fraction, and `least` as the exponent of its smallest normal number.
-// `largest` is the code of the largest finite number, `overflow` the code of what is larger, `nan` that of NaN.
+// A format with a sign bit, `mantissa` bits of fraction, and `least` as the exponent of its
+// smallest normal number. `largest` is the code of the largest finite number, `overflow` the code
+// of what is larger, `nan` that of NaN.
 struct SmallFormat {
   std::uint32_t mantissa;
   std::int32_t least;
@@ -94,7 +96,8 @@ WEFT_HOST_DEVICE inline std::uint32_t encode(const SmallFormat& format, float va
   const std::int32_t normal = exponent < format.least ? format.least : exponent;
   // No format here has 2^120. With at most that the scaling below stays exact.
   const std::int32_t step = normal > 120 ? 120 : normal;
-  // In units of the last place: up to 2^(mantissa + 1). Adding 2^23 leaves no fraction, and rounds to even.
+  // In units of the last place: up to 2^(mantissa + 1). Adding 2^23 leaves no fraction, and rounds
+  // to even.
   const float units = multiply(float_of(magnitude),
                                power_of_two(static_cast<std::int32_t>(format.mantissa) - step));
   const std::uint32_t whole = bits_of(add(units, 8388608.0F)) & 0x7FFFFF;
@@ -131,7 +134,8 @@ WEFT_HOST_DEVICE inline float from_bfloat16(std::uint16_t code) {
   return float_of(static_cast<std::uint32_t>(code) << 16);
 }
 
-// ue8m0: powers of two from 2^-127 to 2^127. The least one that is not below `value`, which is positive.
+// ue8m0: powers of two from 2^-127 to 2^127. The least one that is not below `value`, which is
+// positive.
 WEFT_HOST_DEVICE inline std::uint8_t ue8m0_of(float value) {
   const std::uint32_t bits = bits_of(value);
   const std::uint32_t code = (bits >> 23) + ((bits & 0x7FFFFF) != 0 ? 1 : 0);

@@ -1,13 +1,16 @@
-// From routing to places: which ranks a token goes to, in which slot of each, and in which row of an expert it ends.
-// Everything follows from the ids alone, without atomics, so it is the same in every run, on the host and on the GPU.
+// From routing to places: which ranks a token goes to, in which slot of each, and in which row of
+// an expert it ends. Everything follows from the ids alone, without atomics, so it is the same in
+// every run, on the host and on the GPU.
 //
-//   ids of a token -> ranks           goes_to, rank_mask     one row for each (token, rank), however many experts
-//   bits of a rank -> slot of a token slot_of                popcount of the bits of earlier tokens
-//   (source, slot, lane) -> position  first_position         sources in order, then slots, then lanes
+//   ids of a token -> ranks           goes_to, rank_mask   one row for each (token, rank), however
+//                                                          many experts
+//   bits of a rank -> slot of a token slot_of              popcount of the bits of earlier tokens
+//   (source, slot, lane) -> position  first_position       sources in order, then slots, then lanes
 //   (expert, position) -> row         padded_row, compact_offset
 //
-// A lane is a place in a token's list of `topk` ids; an id below 0 is no route. A token that names an expert twice has
-// one row there, that of the first such lane.
+// A lane is a place in a token's list of `topk` ids; an id below 0 is no route. A token that names
+// an expert twice has one row there, that of the first such lane.
+//
 // Pure functions, for host and device.
 #ifndef WEFT_MOE_PLAN_HPP
 #define WEFT_MOE_PLAN_HPP
@@ -73,7 +76,8 @@ WEFT_HOST_DEVICE inline std::uint64_t rank_mask(const Route& route,
   return mask;
 }
 
-// The number of different experts of `rank` that the token names: its rows there when each expert's row travels alone.
+// The number of different experts of `rank` that the token names: its rows there when each expert's
+// row travels alone.
 WEFT_HOST_DEVICE inline std::int32_t expert_rows_at(const Route& route,
                                                     const ExpertMap& map,
                                                     std::int32_t rank) {
@@ -92,8 +96,8 @@ WEFT_HOST_DEVICE inline std::int32_t popcount(std::uint64_t word) {
 #endif
 }
 
-// 64 tokens in each word: bit t % 64 of word t / 64 says that token t goes to the rank whose words these are. The slot is
-// the number of earlier tokens that go there.
+// 64 tokens in each word: bit t % 64 of word t / 64 says that token t goes to the rank whose words
+// these are. The slot is the number of earlier tokens that go there.
 WEFT_HOST_DEVICE inline std::int32_t slot_of(const std::uint64_t* words, std::int32_t token) {
   std::int32_t slot = 0;
   for (std::int32_t word = 0; word < token / 64; ++word) {
@@ -107,8 +111,8 @@ WEFT_HOST_DEVICE inline bool has_token(const std::uint64_t* words, std::int32_t 
   return (words[token / 64] >> (token % 64) & 1) != 0;
 }
 
-// The first position, among the rows of `expert`, of those that come from `source`: behind the rows of lower sources.
-// counts[source * experts + expert] are rows.
+// The first position, among the rows of `expert`, of those that come from `source`: behind the rows
+// of lower sources. counts[source * experts + expert] are rows.
 WEFT_HOST_DEVICE inline std::int32_t first_position(const std::int32_t* counts,
                                                     std::int32_t experts,
                                                     std::int32_t source,
@@ -131,8 +135,8 @@ WEFT_HOST_DEVICE inline std::int64_t padded_row(std::int32_t expert,
   return expert * capacity + position;
 }
 
-// Layout expert_compact: where the rows of `expert` begin, each expert at a multiple of `alignment`. For
-// expert == the number of experts: the number of rows.
+// Layout expert_compact: where the rows of `expert` begin, each expert at a multiple of
+// `alignment`. For expert == the number of experts: the number of rows.
 WEFT_HOST_DEVICE inline std::int64_t compact_offset(const std::int32_t* counts,
                                                     std::int32_t expert,
                                                     std::int64_t alignment) {

@@ -1,8 +1,9 @@
-// Rows of float to fp8 with one scale for each block of 128 (float, or ue8m0 rounded up), and to nvfp4 (e2m1 pairs, one
-// e4m3 scale for each 16, one float scale for the row). value ~ code x scale (x the row's scale).
+// Rows of float to fp8 with one scale for each block of 128 (float, or ue8m0 rounded up), and to
+// nvfp4 (e2m1 pairs, one e4m3 scale for each 16, one float scale for the row). value ~ code x scale
+// (x the row's scale).
 //
-// A block whose largest magnitude is below 2^-60 has the scale 1, so it becomes zeros. NaN stays NaN in fp8.
-// Pure functions, bit-equal on host and device.
+// A block whose largest magnitude is below 2^-60 has the scale 1, so it becomes zeros. NaN stays
+// NaN in fp8. Pure functions, bit-equal on host and device.
 #ifndef WEFT_MOE_QUANTIZE_HPP
 #define WEFT_MOE_QUANTIZE_HPP
 
@@ -17,8 +18,8 @@ namespace moe {
 constexpr std::int32_t kScaleBlock = 128;  // values for each scale of fp8
 constexpr std::int32_t kNvfp4Block = 16;
 
-// NaN does not count. By bits, whose order is that of magnitudes: a vectorizer may not reorder comparisons of float. A GPU has an
-// instruction for it.
+// NaN does not count. By bits, whose order is that of magnitudes: a vectorizer may not reorder
+// comparisons of float. A GPU has an instruction for it.
 WEFT_HOST_DEVICE inline float largest_of(const float* values, std::int32_t count) {
 #if defined(__CUDA_ARCH__)
   float most = 0;
@@ -84,7 +85,8 @@ WEFT_HOST_DEVICE inline float nvfp4_row_scale(const float* values, std::int32_t 
   return scale_for(largest_of(values, count), multiply(6.0F, 448.0F));
 }
 
-// One block of 16 values to 8 bytes, the first value of each pair in the low half; returns the e4m3 code of its scale.
+// One block of 16 values to 8 bytes, the first value of each pair in the low half; returns the e4m3
+// code of its scale.
 WEFT_HOST_DEVICE inline std::uint8_t quantize_nvfp4(const float* values,
                                                     float row_scale,
                                                     std::uint8_t* pairs) {

@@ -1,8 +1,11 @@
-// How one row lies in memory and on the wire: payload, scales, the token's ids and weights, its number at the source.
+// How one row lies in memory and on the wire: payload, scales, the token's ids and weights, its
+// number at the source.
 //
-//   | payload | scales | ids: topk x int32 | weights: topk x float | token: int32 |     up to a multiple of 32 bytes
+//   | payload | scales | ids: topk x int32 | weights: topk x float | token: int32 |
+//   up to a multiple of 32 bytes
 //
-// On a GPU, topk x int32 stand before the token: the row's places among those that its source sends to each expert.
+// On a GPU, topk x int32 stand before the token: the row's places among those that its source sends
+// to each expert.
 //
 // Pure functions, for host and device.
 #ifndef WEFT_MOE_ROW_HPP
@@ -43,7 +46,8 @@ struct RowLayout {
   }
 };
 
-// How a row of combine travels with WEFT_MOE_FP8: e4m3 codes, then a float scale for each block of them.
+// How a row of combine travels with WEFT_MOE_FP8: e4m3 codes, then a float scale for each block of
+// them.
 struct Fp8Row {
   std::size_t hidden;  // a multiple of 16
 
@@ -57,7 +61,8 @@ struct Fp8Row {
   static constexpr std::size_t kBlock = 128;
 };
 
-// Where word `i` of the scales of row `index` stands that lie by column: [experts][words][column], `column` rows for each expert.
+// Where word `i` of the scales of row `index` stands that lie by column: [experts][words][column],
+// `column` rows for each expert.
 WEFT_HOST_DEVICE inline std::size_t word_by_column(std::uint32_t index,
                                                    std::size_t i,
                                                    std::size_t words,

@@ -1,18 +1,23 @@
-// What the kernels of dispatch and combine share: groups of threads, parcels, waits with a limit, the end of a call.
+// What the kernels of dispatch and combine share: groups of threads, parcels, waits with a limit,
+// the end of a call.
 //
-// Blocks do not wait for each other, only for peers, so a kernel that sends and receives needs all its blocks resident, and
-// nothing else. The number of a call is in GPU memory: each block reads it when it enters, and the last one to enter a
-// kernel that receives advances it, so kernels may be captured in a graph and replayed.
+// Blocks do not wait for each other, only for peers, so a kernel that sends and receives needs all
+// its blocks resident, and nothing else. The number of a call is in GPU memory: each block reads it
+// when it enters, and the last one to enter a kernel that receives advances it, so kernels may be
+// captured in a graph and replayed.
 //
-// All of this is compiled twice, in a namespace each: by in_node.cu for ranks that share a node, and by between_nodes.cu. What
-// is for ranks of other nodes was never run inside one, but it doubled the code of the kernels and made them slower.
+// All of this is compiled twice, in a namespace each: by in_node.cu for ranks that share a node,
+// and by between_nodes.cu. What is for ranks of other nodes was never run inside one, but it
+// doubled the code of the kernels and made them slower.
 //
-// Memory: a thread that stores a word for a peer stands behind its group's barrier and fences itself; a thread that has
-// seen one fences before the barrier that lets its group read. Parcels carry their data, so they need neither.
+// Memory: a thread that stores a word for a peer stands behind its group's barrier and fences
+// itself; a thread that has seen one fences before the barrier that lets its group read. Parcels
+// carry their data, so they need neither.
 #pragma once
 
 #include <weft/device/access.cuh>
 #include <weft/device/spin.cuh>
+#include <weft/moe/layouts.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,27 +30,29 @@
 #error "compiled by in_node.cu and between_nodes.cu"
 #endif
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
-// The variant of a dispatch kernel. Each variant is a separate kernel: skipped code still costs instruction-cache misses.
-template <Rows kItsRows, bool kIsByRank, bool kHasFew, bool kIsPolled = false>
+// The variant of a dispatch kernel. Each variant is a separate kernel: skipped code still costs
+// instruction-cache misses.
+template <Rows kItsRows, bool kIsByRank, bool kTokensAreFew, bool kIsPolled = false>
 struct Path {
   static constexpr Rows kRows = kItsRows;
-  // The layout is WEFT_MOE_RANK_MAJOR or WEFT_MOE_RANK_COMPACT.
+  // The layout has rows by rank (weft/moe/layouts.hpp).
   static constexpr bool kByRank = kIsByRank;
   // This rank has few tokens, whatever others have (Shape::has_few).
-  static constexpr bool kFew = kHasFew;
+  static constexpr bool kHasFewTokens = kTokensAreFew;
   // All rows are polled (polled.cuh). If not, those of ranks with few tokens travel as parcels.
   static constexpr bool kPolls = kIsPolled;
-  static constexpr bool kParcels = kFew && !kPolls;
+  static constexpr bool kParcels = kHasFewTokens && !kPolls;
   // What takes a row.
   using Takers = std::conditional_t<kPolls, Taker, Group>;
-  // The warps of a group share the tokens before one, and not its lanes. For up to 32 tokens that is one warp, and slower.
-  static constexpr bool kCountsSlots = kRows == Rows::BlockPerRow && kByRank && !kFew;
+  // The warps of a group share the tokens before one, and not its lanes. For up to 32 tokens that
+  // is one warp, and slower.
+  static constexpr bool kCountsSlots = kRows == Rows::BlockPerRow && kByRank && !kHasFewTokens;
 };
 
 inline __host__ __device__ bool is_by_rank(const KernelArguments& exchange) {
-  return exchange.layout == WEFT_MOE_RANK_MAJOR || exchange.layout == WEFT_MOE_RANK_COMPACT;
+  return weft::moe::is_by_rank(exchange.layout);
 }
 
 // Experts of this rank.
@@ -77,13 +84,14 @@ inline __device__ std::byte* rows_from(const KernelArguments& exchange, std::uin
   return kBetweenNodes ? exchange.memory[exchange.relay_here[source]] : mine(exchange);
 }
 
-// Whether rows that came by node have a place among those of their source for each rank, which is no slot then. They say it themselves,
-// in rank layouts too.
+// Whether rows that came by node have a place among those of their source for each rank, which is
+// no slot then. They say it themselves, in rank layouts too.
 inline __device__ bool places_ranks(const KernelArguments& exchange) {
   return kBetweenNodes && exchange.by_node && is_by_rank(exchange);
 }
 
-// Whether ranks of this node read the rows of `source` in one place, and answer them together.
+// Whether ranks of this node read the rows of `source` in one place, and return one partial sum of
+// them.
 inline __device__ bool shares_rows(const KernelArguments& exchange, std::uint32_t source) {
   return kBetweenNodes && exchange.by_node && is_remote(exchange, source);
 }
@@ -93,7 +101,8 @@ inline __device__ bool arrives_apart(const KernelArguments& exchange, std::uint3
   return kBetweenNodes && exchange.shape.shares_apart && is_remote(exchange, source);
 }
 
-// Number `index` of rows slot by slot: its slot, where each slot has one row of `sources` ranks, which are all or all but one.
+// Number `index` of rows slot by slot: its slot, where each slot has one row of `sources` ranks,
+// which are all or all but one.
 inline __device__ std::uint32_t slot_of(const KernelArguments& exchange,
                                         std::uint32_t index,
                                         std::uint32_t sources) {
@@ -115,14 +124,16 @@ struct Call {
   std::uint64_t missing = 0;  // ranks that did not come to an earlier one, as bits
 };
 
-// Tells the host too. Threads may do so at once: whoever finds that others came between tells it again.
+// Tells the host too. Threads may do so at once: whoever finds that others came between tells it
+// again.
 inline __device__ void mark_missing(const KernelArguments& exchange,
                                     const Call& call,
                                     std::uint32_t rank) {
   Record& record = *exchange.record;
   auto* missing = reinterpret_cast<unsigned long long*>(&exchange.state->missing);
   const std::uint64_t before = atomicOr(missing, 1ULL << rank);
-  // With WEFT_MOE_MASK every later call comes here, too; the record keeps the first one. Whoever ends the kernel has told it.
+  // With WEFT_MOE_MASK every later call comes here, too; the record keeps the first one. Whoever
+  // ends the kernel has told it.
   if ((before >> rank & 1) != 0 && !exchange.ends) {
     return;
   }
@@ -169,9 +180,10 @@ inline __device__ __noinline__ void report(const KernelArguments& exchange,
       nullptr, 0, {device::detail::now_ms(), static_cast<std::uint32_t>(waited_ns / 1'000'000)});
 }
 
-// With WEFT_MOE_MASK: whether a rank that is late gets a second timeout. One that died may have reached some ranks and not others. Those wait
-// for it in an earlier call, and are late in this one by as much; so if several are late, any of them may be such. A part of a timeout is
-// given for the waits for others to see that, too.
+// With WEFT_MOE_MASK: whether a rank that is late gets a second timeout. One that died may have
+// reached some ranks and not others. Those wait for it in an earlier call, and are late in this one
+// by as much; so if several are late, any of them may be such. A part of a timeout is given for the
+// waits for others to see that, too.
 inline __device__ bool may_be_held_up(const KernelArguments& exchange,
                                       std::uint32_t rank,
                                       std::uint64_t waited_ns) {
@@ -181,8 +193,8 @@ inline __device__ bool may_be_held_up(const KernelArguments& exchange,
   return waited_ns < (is_alone ? exchange.timeout_ns / 8 * 9 : exchange.timeout_ns * 2);
 }
 
-// What a wait does now and then, apart from its loop: since when it waits (`start`: 0 at first, as the timer is slow), or 0 if `rank`
-// is missing, from now on if it has not come within the timeout.
+// What a wait does now and then, apart from its loop: since when it waits (`start`: 0 at first, as
+// the timer is slow), or 0 if `rank` is missing, from now on if it has not come within the timeout.
 inline __device__ __noinline__ std::uint64_t look_around(const KernelArguments& exchange,
                                                          weft_moe_step step,
                                                          std::uint64_t number,
@@ -207,7 +219,8 @@ inline __device__ __noinline__ std::uint64_t look_around(const KernelArguments& 
   return since;
 }
 
-// Polls until `done()`, and applies what comes from other nodes. False if `rank` is missing, or if `gives_up()`.
+// Polls until `done()`, and applies what comes from other nodes. False if `rank` is missing, or if
+// `gives_up()`.
 template <typename Done, typename GivesUp>
 __device__ bool wait_for(const KernelArguments& exchange,
                          const Call& call,
@@ -236,7 +249,8 @@ __device__ bool wait_for(const KernelArguments& exchange,
 
 // ---- Parcels
 
-// What a rank says of one call: how many rows it sends (-1: it refuses), and what all must do alike.
+// What a rank says of one call: how many rows it sends (-1: it refuses), and what all must do
+// alike.
 struct Header {
   std::int32_t rows;
   std::uint32_t mode;
@@ -280,18 +294,19 @@ inline __device__ void record_refusal(const KernelArguments& exchange,
   device::store_relaxed(&record.refused_step, static_cast<std::uint32_t>(step));
 }
 
-// A kernel of this folder may begin when the last blocks of the one before it in the stream end (launch.cuh): nothing that others
-// write is touched before that one is over. None lets the next one begin earlier. Its blocks would take the place of those that have
-// ended, while others wait for a peer, whose kernel may wait for one that finds no room here.
+// A kernel of this folder may begin when the last blocks of the one before it in the stream end
+// (launch.cuh): nothing that others write is touched before that one is over. None lets the next
+// one begin earlier. Its blocks would take the place of those that have ended, while others wait
+// for a peer, whose kernel may wait for one that finds no room here.
 inline __device__ void await_kernel_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// All threads of the block, when it enters a kernel; `done` counts the calls. One thread reads for all: the words of all blocks are
-// the same few, and 512 threads of each that read them kept one another waiting for 1.2 us. What the others load meanwhile is on its way
-// together with that.
+// All threads of the block, when it enters a kernel; `done` counts the calls. One thread reads for
+// all: the words of all blocks are the same few, and 512 threads of each that read them kept one
+// another waiting for 1.2 us. What the others load meanwhile is on its way together with that.
 class Entry {
  public:
   __device__ Entry(const KernelArguments& exchange, weft_moe_step step, const std::uint64_t* done)
@@ -325,15 +340,16 @@ class Entry {
   std::uint64_t missing_ = 0;
 };
 
-// What the kernels of a call have drawn (Sent).
+// What the kernels of a call have drawn (SendNumbers).
 inline __device__ std::uint32_t* drawn_by(const KernelArguments& exchange,
                                           weft_moe_step step,
                                           std::uint64_t number) {
   return &exchange.state->drawn[(step == WEFT_MOE_DISPATCH ? 0 : kParities) + number % kParities];
 }
 
-// All threads of the block, behind its Entry, in a kernel that receives: every block has read the number before it is advanced. Not
-// at once: its answer takes as long as a load, and what peers wait for is sent first. `thread` does it.
+// All threads of the block, behind its Entry, in a kernel that receives: every block has read the
+// number before it is advanced. Not at once: its result takes as long as a load, and what peers
+// wait for is sent first. `thread` does it.
 inline __device__ void advance(const KernelArguments& exchange,
                                const Call& call,
                                std::uint64_t* done,
@@ -348,13 +364,13 @@ inline __device__ void advance(const KernelArguments& exchange,
 
 // ---- What is sent, shared by the groups of a grid
 
-// The numbers of a group that sends: by turns where groups are large. Warps draw theirs, as some multiprocessors take twice as long as
-// others for what crosses the link.
+// The numbers of a group that sends: by turns where groups are large. Warps draw theirs, as some
+// multiprocessors take twice as long as others for what crosses the link.
 template <Rows kRows>
-class Sent {
+class SendNumbers {
  public:
   // The first `groups` groups of each block send.
-  __device__ Sent(const KernelArguments& exchange, const Call& call, std::uint32_t groups)
+  __device__ SendNumbers(const KernelArguments& exchange, const Call& call, std::uint32_t groups)
       : drawn_(drawn_by(exchange, call.step, call.number)),
         all_(gridDim.x * groups),
         index_(kRows == Rows::WarpPerRow ? (gridDim.x - 1 - blockIdx.x) * groups + Group::number()
@@ -362,7 +378,7 @@ class Sent {
 
   [[nodiscard]] __device__ std::uint32_t index() const { return index_; }
 
-  // Some time before next(), which needs its answer.
+  // Some time before next(), which needs its result.
   __device__ void begin_next() {
     if (kRows == Rows::WarpPerRow && lane() == 0) {
       number_ = atomicAdd(drawn_, 1U);
@@ -395,7 +411,8 @@ __device__ void for_units(std::uint32_t units, Visit&& visit) {
   }
 }
 
-// visit(unit, what is there), with the loads of kTogether units on their way together. For memory that others write.
+// visit(unit, what is there), with the loads of kTogether units on their way together. For memory
+// that others write.
 template <std::uint32_t kTogether, Rows kRows, typename Visit>
 __device__ void for_units_together(const Vector16* from, std::uint32_t units, Visit&& visit) {
 #pragma unroll 1
@@ -449,4 +466,4 @@ __device__ void for_units_loaded(const Vector16* from, std::uint32_t units, Visi
   for_units_together<kRows == Rows::WarpPerRow ? 8 : 4, kRows>(from, units, visit);
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

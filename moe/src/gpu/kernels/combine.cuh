@@ -1,5 +1,5 @@
-// The kernel of a combine by the type of its rows, and its launch: what dispatch brought is answered (answers.cuh), then the
-// answers for this rank's tokens are waited for and added.
+// The kernel of a combine by the type of its rows, and its launch: partial sums of what dispatch
+// brought are sent (partial_sums.cuh), then those for this rank's tokens are waited for and added.
 //
 // Host code, threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
@@ -7,18 +7,18 @@
 #include <cuda_runtime.h>
 
 #include "moe/src/gpu/kernels/launch.cuh"
-#include "moe/src/gpu/kernels/send_answers.cuh"
+#include "moe/src/gpu/kernels/send_partial_sums.cuh"
 #include "moe/src/gpu/kernels/store_sums.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 namespace {
 
-// All threads of the grid: what this rank answers for others, and then its sums.
+// All threads of the grid: what this rank sends for its node, and then its sums.
 template <typename Type, Rows kRows, typename Way, typename Sums>
 __device__ void store_sums(const Combining<Way>& combining, Sums&& sums) {
   if constexpr (kBetweenNodes) {
     if (combining.exchange.by_node && combining.call.phases.receives) {
-      answer_for_node<Type, kRows>(combining);
+      reduce_for_node<Type, kRows>(combining);
       if (Group::warp() == 0) {
         await_far_combine_headers(combining);
       }
@@ -29,20 +29,21 @@ __device__ void store_sums(const Combining<Way>& combining, Sums&& sums) {
   }
 }
 
-// So many warps of each block send rows while the others store sums as they come, because the link is slower than few
-// multiprocessors; more where what is sent must be added up first. Larger groups send first, because few rows are soon sent.
+// So many warps of each block send rows while the others store sums as they come, because the link
+// is slower than few multiprocessors; more where what is sent must be added up first. Larger groups
+// send first, because few rows are soon sent.
 template <typename Way>
-inline constexpr std::uint32_t kSendersOfAnswers = Way::kByRank ? 6 : 14;
+inline constexpr std::uint32_t kSendersOfPartialSums = Way::kByRank ? 6 : 14;
 
 // All threads of the grid: what goes before rows.
 template <typename Way>
-__device__ void begin_answers(const Combining<Way>& combining) {
+__device__ void begin_partial_sums(const Combining<Way>& combining) {
   if (!combining.call.phases.sends) {
     return;
   }
   send_combine_headers(combining);
-  begin_far_answers(combining,
-                    [&](std::uint32_t source) { return answers_alone(combining, source); });
+  begin_far_partial_sums(
+      combining, [&](std::uint32_t source) { return sends_partial_sums_alone(combining, source); });
   if (combining.asks_for_weights()) {
     send_weights(combining);
   }
@@ -58,9 +59,9 @@ __device__ void advance_combines(const Combining<Way>& combining) {
 // All threads of the grid, with few rows, when combine headers are sent.
 template <typename Type, typename Way>
 __device__ void exchange_few(const Combining<Way>& combining,
-                             Answers<Type, Rows::BlockPerRow, Way>& answers,
-                             Sums<Type, Rows::BlockPerRow, Way>& sums) {
-  answers.send_all();
+                             PartialSums<Type, Rows::BlockPerRow, Way>& partial_sums,
+                             TokenSums<Type, Rows::BlockPerRow, Way>& sums) {
+  partial_sums.send_all();
   advance_combines(combining);
   if constexpr (!Way::kPolls) {
     __syncthreads();
@@ -68,32 +69,32 @@ __device__ void exchange_few(const Combining<Way>& combining,
   store_sums<Type, Rows::BlockPerRow>(combining, sums);
 }
 
-// All threads of the grid. What the plan says of a group's first row is on its way while the block enters, in expert layouts, and of its
-// first token while it sends.
+// All threads of the grid. What the plan says of a group's first row is on its way while the block
+// enters, in expert layouts, and of its first token while it sends.
 template <typename Type, Rows kRows, typename Way>
-__device__ void exchange_answers(Combining<Way>& combining, const Entry& entry) {
+__device__ void exchange_partial_sums(Combining<Way>& combining, const Entry& entry) {
   if constexpr (kRows == Rows::WarpPerRow) {
     combining.entered = entry.call();
-    begin_answers(combining);
+    begin_partial_sums(combining);
     advance_combines(combining);
     const std::uint32_t groups =
-        combining.call.phases.receives ? kSendersOfAnswers<Way> : kGroupsMax;
+        combining.call.phases.receives ? kSendersOfPartialSums<Way> : kGroupsMax;
     if (Group::number() < groups) {
-      Answers<Type, kRows, Way>(combining, groups).send_all();
+      PartialSums<Type, kRows, Way>(combining, groups).send_all();
     }
-    store_sums<Type, kRows>(combining, Sums<Type, kRows, Way>(combining));
+    store_sums<Type, kRows>(combining, TokenSums<Type, kRows, Way>(combining));
   } else if constexpr (Way::kByRank) {
     combining.entered = entry.call();
-    begin_answers(combining);
-    Sums<Type, kRows, Way> sums(combining);
-    Answers<Type, kRows, Way> answers(combining, Group::of_block());
-    exchange_few<Type>(combining, answers, sums);
+    begin_partial_sums(combining);
+    TokenSums<Type, kRows, Way> sums(combining);
+    PartialSums<Type, kRows, Way> partial_sums(combining, Group::of_block());
+    exchange_few<Type>(combining, partial_sums, sums);
   } else {
-    Answers<Type, kRows, Way> answers(combining, Group::of_block());
+    PartialSums<Type, kRows, Way> partial_sums(combining, Group::of_block());
     combining.entered = entry.call();
-    begin_answers(combining);
-    Sums<Type, kRows, Way> sums(combining);
-    exchange_few<Type>(combining, answers, sums);
+    begin_partial_sums(combining);
+    TokenSums<Type, kRows, Way> sums(combining);
+    exchange_few<Type>(combining, partial_sums, sums);
   }
   if (combining.call.phases.receives) {
     if (Group::is_of_last_block()) {
@@ -105,12 +106,12 @@ __device__ void exchange_answers(Combining<Way>& combining, const Entry& entry) 
 
 // The same with outputs in place.
 template <typename Type, Rows kRows, typename Way>
-__device__ void pull_answers(const Combining<Way>& combining) {
+__device__ void pull_outputs(const Combining<Way>& combining) {
   if (combining.call.phases.sends) {
     send_combine_headers(combining);
   }
   if (combining.call.phases.receives) {
-    Sums<Type, kRows, Way> sums(combining);
+    TokenSums<Type, kRows, Way> sums(combining);
     await_first_outputs(combining);
     if constexpr (kRows == Rows::WarpPerRow) {
       fence_global_for_bulk();
@@ -158,9 +159,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   Combining<Way> combining{exchange, call, shared, {}, pipelines, pieces};
   if constexpr (Way::kInPlace) {
     combining.entered = entry.call();
-    pull_answers<Type, kRows>(combining);
+    pull_outputs<Type, kRows>(combining);
   } else {
-    exchange_answers<Type, kRows>(combining, entry);
+    exchange_partial_sums<Type, kRows>(combining, entry);
   }
 }
 
@@ -196,24 +197,24 @@ Kernel kernel_for(const KernelArguments& exchange, bool is_in_place = false) {
 inline Kernel kernel_of(const KernelArguments& exchange, bool is_in_place) {
   switch (exchange.output) {
     case WEFT_MOE_F16:
-      return kernel_for<F16, Rows::BlockPerRow>(exchange, is_in_place);
+      return kernel_for<DeviceF16, Rows::BlockPerRow>(exchange, is_in_place);
     case WEFT_MOE_F32:
-      return kernel_for<Plain<float>, Rows::BlockPerRow>(exchange, is_in_place);
+      return kernel_for<DevicePlain<float>, Rows::BlockPerRow>(exchange, is_in_place);
     case WEFT_MOE_F64:
-      return kernel_for<Plain<double>, Rows::BlockPerRow>(exchange, is_in_place);
+      return kernel_for<DevicePlain<double>, Rows::BlockPerRow>(exchange, is_in_place);
     default:
-      return kernel_for<Bf16, Rows::BlockPerRow>(exchange, is_in_place);
+      return kernel_for<DeviceBf16, Rows::BlockPerRow>(exchange, is_in_place);
   }
 }
 
 inline Kernel fp8_kernel_of(const KernelArguments& exchange) {
   switch (exchange.output) {
     case WEFT_MOE_F16:
-      return kernel_for<F16, Rows::BlockPerRow, Travels::Fp8>(exchange);
+      return kernel_for<DeviceF16, Rows::BlockPerRow, Travels::Fp8>(exchange);
     case WEFT_MOE_F32:
-      return kernel_for<Plain<float>, Rows::BlockPerRow, Travels::Fp8>(exchange);
+      return kernel_for<DevicePlain<float>, Rows::BlockPerRow, Travels::Fp8>(exchange);
     default:
-      return kernel_for<Bf16, Rows::BlockPerRow, Travels::Fp8>(exchange);
+      return kernel_for<DeviceBf16, Rows::BlockPerRow, Travels::Fp8>(exchange);
   }
 }
 
@@ -244,7 +245,7 @@ inline int combine(const KernelArguments& exchange,
   if constexpr (kHasWarpPerRow) {
     if (grid.groups == kGroupsMax && exchange.output == WEFT_MOE_BF16 && takes_many_rows() &&
         !exchange.shape.polls) {
-      return launch(kernel_for<Bf16, kWarpPerRow>(exchange, call.is_in_place), grid,
+      return launch(kernel_for<DeviceBf16, kWarpPerRow>(exchange, call.is_in_place), grid,
                     kPipelineBytes<kWarpPerRow>, stream, exchange, call);
     }
   }
@@ -253,20 +254,20 @@ inline int combine(const KernelArguments& exchange,
 }
 
 inline Loaded load_combine() {
-  Loaded found = lesser(
-      lesser(load_kernels<Bf16, Rows::BlockPerRow>(), load_kernels<F16, Rows::BlockPerRow>()),
-      lesser(load_kernels<Plain<float>, Rows::BlockPerRow>(),
-             load_kernels<Plain<double>, Rows::BlockPerRow>()));
-  found =
-      lesser(found, lesser(load_kernels<Bf16, Rows::BlockPerRow, Travels::Fp8>(),
-                           lesser(load_kernels<F16, Rows::BlockPerRow, Travels::Fp8>(),
-                                  load_kernels<Plain<float>, Rows::BlockPerRow, Travels::Fp8>())));
+  Loaded found = lesser(lesser(load_kernels<DeviceBf16, Rows::BlockPerRow>(),
+                               load_kernels<DeviceF16, Rows::BlockPerRow>()),
+                        lesser(load_kernels<DevicePlain<float>, Rows::BlockPerRow>(),
+                               load_kernels<DevicePlain<double>, Rows::BlockPerRow>()));
+  found = lesser(
+      found, lesser(load_kernels<DeviceBf16, Rows::BlockPerRow, Travels::Fp8>(),
+                    lesser(load_kernels<DeviceF16, Rows::BlockPerRow, Travels::Fp8>(),
+                           load_kernels<DevicePlain<float>, Rows::BlockPerRow, Travels::Fp8>())));
   if constexpr (kHasWarpPerRow) {
     if (takes_many_rows()) {
-      found = lesser(found, load_kernels<Bf16, kWarpPerRow>());
+      found = lesser(found, load_kernels<DeviceBf16, kWarpPerRow>());
     }
   }
   return found;
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -1,5 +1,5 @@
-// The copy engine of a multiprocessor: rows that a warp moves through shared memory, and words of peers that must not overtake
-// what was stored so. sm_90 and later.
+// The copy engine of a multiprocessor: rows that a warp moves through shared memory, and words of
+// peers that must not overtake what was stored so. sm_90 and later.
 //
 // Device code, by all threads of a warp or, for words, of a group.
 #pragma once
@@ -13,33 +13,37 @@
 #define WEFT_MOE_BULK(...) asm volatile(__VA_ARGS__)
 #endif
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Bulk copies
 //
-// Rows that the copy engine of a multiprocessor moves (PTX cp.async.bulk), through shared memory: a warp's first thread says
-// from where and to where, so no registers wait, and a whole row is on its way at once.
+// Rows that the copy engine of a multiprocessor moves (PTX cp.async.bulk), through shared memory: a
+// warp's first thread says from where and to where, so no registers wait, and a whole row is on its
+// way at once.
 //
-// memory -> a slot, with a barrier that counts its bytes -> any number of places, in a group that is waited for
+// memory -> a slot, with a barrier that counts its bytes -> any number of places, in a group that
+// is waited for
 //
-// The engine is a proxy of its own (PTX ISA, "async proxy"): what ordinary instructions wrote, or acquired, it sees behind
-// fence.proxy.async; what it wrote, they see when its completion was waited for.
+// The engine is a proxy of its own (PTX ISA, "async proxy"): what ordinary instructions wrote, or
+// acquired, it sees behind fence.proxy.async; what it wrote, they see when its completion was
+// waited for.
 //
-// GPUs before compute capability 9.0 have no such engine: the host launches nothing there that comes here (launch.cuh), and
-// the code for them ends the kernel.
-// Device code: a warp; "one thread" is always its first.
+// GPUs before compute capability 9.0 have no such engine: the host launches nothing there that
+// comes here (launch.cuh), and the code for them ends the kernel. Device code: a warp; "one thread"
+// is always its first.
 
 inline __device__ std::uint32_t shared_address(const void* memory) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
 }
 
-// One thread, behind a barrier of the threads that wrote to global memory, or acquired what others did. A fence for all memory takes
-// longer.
+// One thread, behind a barrier of the threads that wrote to global memory, or acquired what others
+// did. A fence for all memory takes longer.
 inline __device__ void fence_global_for_bulk() {
   WEFT_MOE_BULK("fence.proxy.async.global;" :: : "memory");
 }
 
-// Each thread: what it wrote to shared memory, before the engine reads it; what it read there, before the engine writes it.
+// Each thread: what it wrote to shared memory, before the engine reads it; what it read there,
+// before the engine writes it.
 inline __device__ void fence_shared_for_bulk() {
   WEFT_MOE_BULK("fence.proxy.async.shared::cta;" :: : "memory");
 }
@@ -80,7 +84,8 @@ struct BulkPipelineMemory {
   std::uint32_t phases;  // of the barriers that are waited for next, as bits
 };
 
-// A row in pieces that fit into slots, about equal. To be worked out once: divisions take as long as a row is on its way.
+// A row in pieces that fit into slots, about equal. To be worked out once: divisions take as long
+// as a row is on its way.
 struct Pieces {
   std::uint32_t count = 0;
   std::uint32_t bytes = 0;  // of each but the last
@@ -159,7 +164,8 @@ class BulkPipeline {
   // One thread, when all have waited.
   __device__ void taken(std::uint32_t index) const { memory_.phases ^= 1U << index; }
 
-  // One thread: parts of several rows, `pitch` bytes apart from slot 0 on, which is what is then waited for. from(i) is a place.
+  // One thread: parts of several rows, `pitch` bytes apart from slot 0 on, which is what is then
+  // waited for. from(i) is a place.
   template <typename From>
   __device__ void load_together(std::uint32_t rows,
                                 std::uint32_t pitch,
@@ -183,7 +189,8 @@ class BulkPipeline {
     }
   }
 
-  // One thread, behind begin_row: store(from, begin, bytes) of each piece when it is here, which begins at byte `begin` of the row.
+  // One thread, behind begin_row: store(from, begin, bytes) of each piece when it is here, which
+  // begins at byte `begin` of the row.
   template <typename Store>
   __device__ void store_row(const Pieces& pieces, const std::byte* from, Store&& store) const {
     for (std::uint32_t piece = 0; piece < pieces.count; ++piece) {
@@ -220,13 +227,15 @@ class BulkPipeline {
 
 // ---- Words of peers
 //
-// Words of peers, which say that a row or an answer is there: each stored behind a fence that follows what it tells of.
+// Words of peers, which say that a row or a partial sum is there: each stored behind a fence that
+// follows what it tells of.
 //
-// Device code: all threads of a group, behind its barrier. Where a group is a warp, its first thread may have bulk stores on
-// their way, and waits for them first.
+// Device code: all threads of a group, behind its barrier. Where a group is a warp, its first
+// thread may have bulk stores on their way, and waits for them first.
 
-// So many rows of a group share a fence: of a sender, the one before it stores their words; of a receiver, the one after it has
-// seen them. With many rows a fence for each would take as long as the row; with few, none is held back.
+// So many rows of a group share a fence: of a sender, the one before it stores their words; of a
+// receiver, the one after it has seen them. With many rows a fence for each would take as long as
+// the row; with few, none is held back.
 template <Rows kRows>
 inline constexpr std::uint32_t kRowsPerFence = kRows == Rows::WarpPerRow ? 4 : 1;
 
@@ -259,7 +268,8 @@ class PendingWords {
       __syncwarp();
     }
     if (has_any) {
-      // SYNC moe-word (pairs with moe/src/gpu/kernels/receive.cuh): the rows or answers, then their words.
+      // SYNC moe-word (pairs with moe/src/gpu/kernels/receive.cuh): the rows or partial sums, then
+      // their words.
       device::fence_release();
     }
 #pragma unroll
@@ -277,4 +287,4 @@ class PendingWords {
   std::uint32_t count_ = 0;
 };
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

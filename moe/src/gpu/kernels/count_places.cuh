@@ -1,29 +1,32 @@
-// For many tokens, before dispatch_kernel: slots of rows at their ranks, places among the rows for each expert, and how many
-// there are of both, left in the workspace (counts.cuh says what they are).
+// For many tokens, before dispatch_kernel: slots of rows at their ranks, places among the rows for
+// each expert, and how many there are of both, left in the workspace (counts.cuh says what they
+// are).
 //
-// Each block has a part of the tokens. For 32 of them at a time, and each expert and rank, it keeps as bits which of them go there:
+// Each block has a part of the tokens. For 32 of them at a time, and each expert and rank, it keeps
+// as bits which of them go there:
 //
 //   a token's place = what earlier parts counted + bits of earlier tokens of this part
 //
-// A block tells what it has counted in words that carry a number of the call, as parcels do, and waits for those of the parts
-// before its own. Parts are drawn, so those before one have begun.
+// A block tells what it has counted in words that carry a number of the call, as parcels do, and
+// waits for those of the parts before its own. Parts are drawn, so those before one have begun.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "moe/src/gpu/kernels/counts.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kWordsOfTile = 4;
 inline constexpr std::uint32_t kTokensOfTile = kWordsOfTile * kWarp;
 inline constexpr std::uint32_t kTargetsMax = kExpertsMax + kRanksMax;
 
-// Something that has places is a target, and a rank is as one to which rows are sent. Expert layouts have places for experts, rank
-// layouts with a row for each node for ranks, other rank layouts none.
+// Something that has places is a target, and a rank is as one to which rows are sent. Expert
+// layouts have places for experts, rank layouts with a row for each node for ranks, other rank
+// layouts none.
 struct CountMemory {
-  // Among the calls that count, and never 0. It wraps, but each of them writes all words, so what a word holds before it has this
-  // one is the number before.
+  // Among the calls that count, and never 0. It wraps, but each of them writes all words, so what a
+  // word holds before it has this one is the number before.
   std::uint32_t number;
   std::uint32_t part;
   std::int16_t ids[kTokensOfTile * kTopkMax];
@@ -126,8 +129,9 @@ inline __device__ void fill_tile(const Counting& counting,
   __syncthreads();
 }
 
-// All threads of the block: tells what the part counted, which is in `before`, and adds up there what those before it did. Where
-// targets are fewer than threads, several threads share these parts. Ends with a barrier.
+// All threads of the block: tells what the part counted, which is in `before`, and adds up there
+// what those before it did. Where targets are fewer than threads, several threads share these
+// parts. Ends with a barrier.
 inline __device__ void add_parts(const Counting& counting) {
   constexpr std::uint32_t kTogether = 16;
   CountMemory& shared = counting.shared;
@@ -252,4 +256,4 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 }  // namespace
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

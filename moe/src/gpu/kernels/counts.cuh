@@ -1,5 +1,6 @@
-// What the send of a dispatch counts before rows go: the ids of a call, rows for each expert and rank, the slots of rows, and the
-// headers that tell the other ranks. 530 lines, as it is one computation in three steps over one piece of shared memory.
+// What the send of a dispatch counts before rows go: the ids of a call, rows for each expert and
+// rank, the slots of rows, and the headers that tell the other ranks. 540 lines, as it is one
+// computation in three steps over one piece of shared memory.
 //
 // Device code, by all threads of the grid.
 #pragma once
@@ -11,14 +12,15 @@
 #include "moe/src/gpu/kernels/call.cuh"
 #include "moe/src/gpu/kernels/nodes.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Ids
 //
-// The ids of the tokens that a rank sends, what a group keeps of the one that it sends, and to whom an id belongs.
+// The ids of the tokens that a rank sends, what a group keeps of the one that it sends, and to whom
+// an id belongs.
 //
-// Device code: the ids of few tokens are in shared memory, and each group counts what it needs of them; those of many were counted
-// before (count_places.cuh).
+// Device code: the ids of few tokens are in shared memory, and each group counts what it needs of
+// them; those of many were counted before (count_places.cuh).
 
 // So many ids fit into shared memory, and are counted by each group.
 inline constexpr std::uint32_t kIdsHere = 2048;
@@ -42,7 +44,8 @@ struct GroupMemory {
   alignas(kBulkAlignment) std::byte tail[kTailMax];
 };
 
-// Of few tokens in rank layouts, the ranks of each as bits. With fewer lanes, or a number of them that is no power of two, there are none.
+// Of few tokens in rank layouts, the ranks of each as bits. With fewer lanes, or a number of them
+// that is no power of two, there are none.
 struct RanksOfTokens {
   static constexpr std::uint32_t kLanesMin = 4;
 
@@ -122,7 +125,8 @@ __device__ void for_ids_of(const Ids& ids, std::uint32_t token, Visit&& visit) {
   }
 }
 
-// Of tokens before `token`: how many name `expert`, and how many go where it is. For ids that are here.
+// Of tokens before `token`: how many name `expert`, and how many go where it is. For ids that are
+// here.
 struct Earlier {
   std::int32_t naming;
   std::int32_t going;
@@ -151,7 +155,8 @@ inline __device__ Earlier count_earlier(const KernelArguments& exchange,
   return earlier;
 }
 
-// Parcels of the header for a rank that has so many experts: the rows; and those for each expert, or, where they came by node, for that rank.
+// Parcels of the header for a rank that has so many experts: the rows; and those for each expert,
+// or, where they came by node, for that rank.
 template <typename Path>
 __device__ std::uint32_t parcels_for(const KernelArguments& exchange, std::uint32_t experts) {
   return 1 + (Path::kByRank ? (places_ranks(exchange) ? 1 : 0) : experts);
@@ -161,11 +166,12 @@ __device__ std::uint32_t parcels_for(const KernelArguments& exchange, std::uint3
 //
 // What the header of a dispatch says: the rows for a rank, and those for each of its experts.
 //
-// Peers wait for headers before they know where rows go, so these ways to count are short ones: a thread that goes through the lanes of
-// a token took 2 us. Device code: all threads of a block; counts are in shared memory, and 0 or counted before.
+// Peers wait for headers before they know where rows go, so these ways to count are short ones: a
+// thread that goes through the lanes of a token took 2 us. Device code: all threads of a block;
+// counts are in shared memory, and 0 or counted before.
 
-// All threads of a block, in expert layouts: adds the rows for a rank, and those for each of its experts. A warp has a token, so that
-// its lanes are compared at once.
+// All threads of a block, in expert layouts: adds the rows for a rank, and those for each of its
+// experts. A warp has a token, so that its lanes are compared at once.
 inline __device__ void count_for_experts(const Ids& ids,
                                          std::uint32_t tokens,
                                          const Target& target,
@@ -197,7 +203,8 @@ inline __device__ void count_by_ranks(const Ids& ids,
   }
 }
 
-// All threads of a block, each with tokens of its own: adds the rows for a rank or its node, and what else the header says.
+// All threads of a block, each with tokens of its own: adds the rows for a rank or its node, and
+// what else the header says.
 template <typename Path>
 __device__ void count_by_tokens(const KernelArguments& exchange,
                                 const Ids& ids,
@@ -238,7 +245,8 @@ __device__ void count_by_tokens(const KernelArguments& exchange,
   }
 }
 
-// All threads of a block: how many rows go to `rank` or its node (counts[0]), and what else the header says.
+// All threads of a block: how many rows go to `rank` or its node (counts[0]), and what else the
+// header says.
 template <typename Path>
 __device__ void count_rows(const KernelArguments& exchange,
                            const Dispatch& call,
@@ -250,7 +258,7 @@ __device__ void count_rows(const KernelArguments& exchange,
   const std::uint32_t parcels =
       parcels_for<Path>(exchange, static_cast<std::uint32_t>(shape.map.count_of(owner)));
   const auto first = static_cast<std::uint32_t>(shape.map.first_of(owner));
-  const bool are_counted = !Path::kFew && counts_before(call.tokens, ids.topk);
+  const bool are_counted = !Path::kHasFewTokens && counts_before(call.tokens, ids.topk);
   const std::int32_t* counted = shape.counts_at(exchange.workspace);
 #pragma unroll 1
   for (std::uint32_t i = thread_of_block(); i < parcels; i += kThreads) {
@@ -276,14 +284,16 @@ __device__ void count_rows(const KernelArguments& exchange,
 
 // ---- Slots and headers
 //
-// Where the rows of a dispatch go, and the header that tells each rank of those that come. Slots and places:
+// Where the rows of a dispatch go, and the header that tells each rank of those that come. Slots
+// and places:
 //
 // slot      of a row among those of this source at one rank: earlier tokens that go there
-// place     of a row among those of this source for one expert: earlier tokens that name it; in rank layouts with a row for each
+// place     of a row among those of this source for one expert: earlier tokens that name it; in
+//           rank layouts with a row for each
 // node, among those for one rank
 //
-// Both are counted, never drawn from a counter, so they are the same in every run. For few tokens each group counts for its
-// own ones; for many, count_places has done so before.
+// Both are counted, never drawn from a counter, so they are the same in every run. For few tokens
+// each group counts for its own ones; for many, count_places has done so before.
 
 inline __device__ std::uint64_t packed_for(const Dispatch& call,
                                            std::int32_t rows,
@@ -370,7 +380,8 @@ inline __device__ void find_places(const KernelArguments& exchange,
   }
 }
 
-// The same for rank layouts, where no places are needed, and the warps share the tokens. The slots are 0 before.
+// The same for rank layouts, where no places are needed, and the warps share the tokens. The slots
+// are 0 before.
 inline __device__ void find_slots_by_ranks(const KernelArguments& exchange,
                                            const Ids& ids,
                                            GroupMemory& group,
@@ -392,7 +403,8 @@ inline __device__ void find_slots_by_ranks(const KernelArguments& exchange,
   }
 }
 
-// Adds to counts[lane] how many tokens before `token` have the bit of that lane's expert, bit_of(id).
+// Adds to counts[lane] how many tokens before `token` have the bit of that lane's expert,
+// bit_of(id).
 template <typename BitOf>
 __device__ void count_bits(const Ids& ids,
                            std::uint32_t token,
@@ -449,7 +461,8 @@ inline __device__ void clear_slots(GroupMemory& group) {
   }
 }
 
-// All threads of a block, before its first barrier, so that these loads and those of the call's number (Entry) are on their way together.
+// All threads of a block, before its first barrier, so that these loads and those of the call's
+// number (Entry) are on their way together.
 template <typename Path>
 __device__ Ids begin_ids(const KernelArguments& exchange,
                          const Dispatch& call,
@@ -459,7 +472,7 @@ __device__ Ids begin_ids(const KernelArguments& exchange,
   if (Path::kCountsSlots) {
     clear_slots(shared.group());
   }
-  if (!Path::kFew && counts_before(call.tokens, ids.topk)) {
+  if (!Path::kHasFewTokens && counts_before(call.tokens, ids.topk)) {
     return ids;
   }
   const std::uint32_t count = static_cast<std::uint32_t>(call.tokens) * ids.topk;
@@ -510,7 +523,7 @@ __device__ void send_headers(const KernelArguments& exchange,
     if ((missing >> rank & 1) != 0) {
       continue;
     }
-    if constexpr (Path::kByRank && Path::kFew) {
+    if constexpr (Path::kByRank && Path::kHasFewTokens) {
       if (thread_of_block() < kWarp) {
         send_header_of_few<Path>(exchange, call, ids, number, rank);
       }
@@ -525,4 +538,4 @@ __device__ void send_headers(const KernelArguments& exchange,
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -1,4 +1,5 @@
-// What programs ask besides a dispatch: where tokens go, before it; which experts its rows name, behind it.
+// What programs ask besides a dispatch: where tokens go, before it; which experts its rows name,
+// behind it.
 #include <weft/moe/experts.hpp>
 
 #include <cuda_runtime.h>
@@ -6,7 +7,7 @@
 #include "moe/src/gpu/kernels/kernels.hpp"
 #include "moe/src/gpu/launchers.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 namespace {
 
 constexpr unsigned kThreads = 1024;
@@ -24,7 +25,8 @@ __device__ bool is_named_before(const Id* ids, std::uint32_t lane) {
   return false;
 }
 
-// A block for each rank, which reads all ids: so nothing has to be zeroed before, and blocks share nothing.
+// A block for each rank, which reads all ids: so nothing has to be zeroed before, and blocks share
+// nothing.
 __global__ void __launch_bounds__(kThreads) destinations_kernel(Destinations call) {
   extern __shared__ __align__(16) std::byte memory[];
   auto* of_expert = reinterpret_cast<std::int32_t*>(memory);
@@ -146,4 +148,4 @@ int show_row_routes(const RowRoutes& call, weft_stream_t stream) {
   return cudaGetLastError();
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

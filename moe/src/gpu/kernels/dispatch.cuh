@@ -1,7 +1,7 @@
 // The kernels of a dispatch and of a refusal, and their launches.
 //
-// dispatch_kernel: each token is one row for each rank that it goes to (send.cuh); then the rows of all ranks are waited for
-// and laid out (receive.cuh). Host code, threads: any.
+// dispatch_kernel: each token is one row for each rank that it goes to (send.cuh); then the rows of
+// all ranks are waited for and laid out (receive.cuh). Host code, threads: any.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@
 #include "moe/src/gpu/kernels/receive.cuh"
 #include "moe/src/gpu/kernels/send.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 namespace {
 
 struct BlockPerRowReceiveMemory {
@@ -22,7 +22,8 @@ struct BlockPerRowReceiveMemory {
   alignas(16) std::byte tails[kGroupsOfFew][kTailMax];
 };
 
-// Warps may read what comes while another one still sends. The end has the size that the launch gives it.
+// Warps may read what comes while another one still sends. The end has the size that the launch
+// gives it.
 struct BlockPerRowMemory {
   BlockPerRowReceiveMemory received;
   RanksOfTokens ranks;
@@ -70,16 +71,18 @@ __device__ Receiving<Path> receiving_of(const KernelArguments& exchange,
   }
 }
 
-// Whether rows for this rank itself skip its memory, and others' are laid out while the own ones are sent, because the link
-// is slower than few multiprocessors. Where rows begin is known when all headers are here, for which few rows would wait too
-// long, and ranks that may be masked are not waited for before all rows are on their way.
+// Whether rows for this rank itself skip its memory, and others' are laid out while the own ones
+// are sent, because the link is slower than few multiprocessors. Where rows begin is known when all
+// headers are here, for which few rows would wait too long, and ranks that may be masked are not
+// waited for before all rows are on their way.
 template <Rows kRows>
 __device__ bool lays_out_own(const KernelArguments& exchange, const Dispatch& call) {
   return kRows == Rows::WarpPerRow && call.phases.sends && call.phases.receives &&
-         !exchange.masks && exchange.layout != WEFT_MOE_RANK_MAJOR;
+         !exchange.masks && !is_in_place(exchange.layout);
 }
 
-// All threads of the grid, whose send is done or under way. `has_begun`: behind begin_rows, and own rows are laid out.
+// All threads of the grid, whose send is done or under way. `has_begun`: behind begin_rows, and own
+// rows are laid out.
 template <typename Path>
 __device__ void receive(const Receiving<Path>& receiving, bool has_begun) {
   const KernelArguments& exchange = receiving.exchange;
@@ -184,7 +187,8 @@ __global__ void __launch_bounds__(kThreads)
          i += kThreads) {
       const std::uint64_t data = i == 0 ? packed({-1, kRefused}) : 0;
       if (!is_dispatch) {
-        // SYNC moe-polled-answers (pairs with moe/src/gpu/kernels/answers.cuh): as in send_combine_headers.
+        // SYNC moe-polled-partial-sums (pairs with moe/src/gpu/kernels/partial_sums.cuh): as in
+        // send_combine_headers.
         device::fence_release();
         send_parcel_to(exchange, rank, shape.combine_header_at(number, me), data, number);
       } else if (is_remote(exchange, rank)) {
@@ -205,7 +209,8 @@ __global__ void __launch_bounds__(kThreads)
                                                           : shape.combine_header_at(number, rank));
     std::uint64_t data = 0;
     wait_for(exchange, call, rank, [&] { return has_parcel(from, number, data); }, never_gives_up);
-    // SYNC moe-polled-answers (pairs with moe/src/gpu/kernels/answers.cuh): where later kernels store is clear.
+    // SYNC moe-polled-partial-sums (pairs with moe/src/gpu/kernels/partial_sums.cuh): where later
+    // kernels store is clear.
     device::fence_acquire();
   }
   if (shape.polls) {
@@ -221,10 +226,11 @@ __global__ void __launch_bounds__(kThreads)
 
 using DispatchKernel = void (*)(KernelArguments, Dispatch);
 
-template <Making kMaking, Rows kRows, bool kFew = false, bool kPolls = false>
+template <Making kMaking, Rows kRows, bool kHasFewTokens = false, bool kPolls = false>
 DispatchKernel dispatch_kernel_for(const KernelArguments& exchange) {
-  return is_by_rank(exchange) ? &dispatch_kernel<kMaking, Path<kRows, true, kFew, kPolls>>
-                              : &dispatch_kernel<kMaking, Path<kRows, false, kFew, kPolls>>;
+  return is_by_rank(exchange)
+             ? &dispatch_kernel<kMaking, Path<kRows, true, kHasFewTokens, kPolls>>
+             : &dispatch_kernel<kMaking, Path<kRows, false, kHasFewTokens, kPolls>>;
 }
 
 template <Making kMaking>
@@ -242,19 +248,20 @@ DispatchKernel few_rows_kernel_for(const KernelArguments& exchange, const Dispat
   return dispatch_kernel_for<kMaking, Rows::BlockPerRow>(exchange);
 }
 
-template <Making kMaking, Rows kRows, bool kFew = false, bool kPolls = false>
+template <Making kMaking, Rows kRows, bool kHasFewTokens = false, bool kPolls = false>
 Loaded load_dispatch_kernels(std::size_t shared_bytes) {
-  return load(shared_bytes, &dispatch_kernel<kMaking, Path<kRows, true, kFew, kPolls>>,
-              &dispatch_kernel<kMaking, Path<kRows, false, kFew, kPolls>>);
+  return load(shared_bytes, &dispatch_kernel<kMaking, Path<kRows, true, kHasFewTokens, kPolls>>,
+              &dispatch_kernel<kMaking, Path<kRows, false, kHasFewTokens, kPolls>>);
 }
 
-template <bool kFew, bool kPolls = false>
+template <bool kHasFewTokens, bool kPolls = false>
 Loaded load_few_rows_kernels() {
   const std::size_t bytes = DispatchMemory<Rows::BlockPerRow>::bytes_for(kGroupsOfFew);
   return lesser(
-      load_dispatch_kernels<Making::Copy, Rows::BlockPerRow, kFew, kPolls>(bytes),
-      lesser(load_dispatch_kernels<Making::Fp8, Rows::BlockPerRow, kFew, kPolls>(bytes),
-             load_dispatch_kernels<Making::Nvfp4, Rows::BlockPerRow, kFew, kPolls>(bytes)));
+      load_dispatch_kernels<Making::Copy, Rows::BlockPerRow, kHasFewTokens, kPolls>(bytes),
+      lesser(
+          load_dispatch_kernels<Making::Fp8, Rows::BlockPerRow, kHasFewTokens, kPolls>(bytes),
+          load_dispatch_kernels<Making::Nvfp4, Rows::BlockPerRow, kHasFewTokens, kPolls>(bytes)));
 }
 
 }  // namespace
@@ -309,4 +316,4 @@ inline Loaded load_dispatch() {
   return found;
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -1,5 +1,5 @@
-// The formats of rows that are made on their way: fp8 and nvfp4 out of wider types. What a group of threads reads of the caller's rows
-// and stores as the payload of a row, with its scales.
+// The formats of rows that are made on their way: fp8 and nvfp4 out of wider types. What a group of
+// threads reads of the caller's rows and stores as the payload of a row, with its scales.
 //
 // Device code, by the threads of a group. Results have the bits of weft/moe/quantize.hpp.
 #pragma once
@@ -13,12 +13,12 @@
 
 #include "moe/src/gpu/kernels/sums.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Quantisation
 //
-// The payload of a row, 16 bytes at a time: as the caller gave it, or quantised here with the arithmetic of
-// weft/moe/quantize.hpp, bit for bit.
+// The payload of a row, 16 bytes at a time: as the caller gave it, or quantised here with the
+// arithmetic of weft/moe/quantize.hpp, bit for bit.
 //
 // Device code: all threads of a group make a row together.
 
@@ -92,7 +92,8 @@ struct Given {
 template <Making kMaking>
 struct Maker;
 
-// begin(): what comes first of the token's row is on its way, before the caller goes on to for_units.
+// begin(): what comes first of the token's row is on its way, before the caller goes on to
+// for_units.
 template <>
 struct Maker<Making::Copy> : Given {
   using Given::Given;
@@ -130,7 +131,8 @@ struct Maker<Making::Fp8> : Given {
   }
 
  private:
-  // The next unit is on its way while one is made. All threads of a warp make the same turns, because neighbours compare.
+  // The next unit is on its way while one is made. All threads of a warp make the same turns,
+  // because neighbours compare.
   template <bool kIsWide, typename Store>
   __device__ void make(std::uint32_t units, Store&& store) const {
     Sixteen<kIsWide> next{};
@@ -271,4 +273,4 @@ struct Maker<Making::Nvfp4> : Given {
   }
 };
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

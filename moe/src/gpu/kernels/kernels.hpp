@@ -6,9 +6,10 @@
 
 #include "moe/src/gpu/launchers.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 
-// Kernels that are loaded: the least number of blocks of one that a multiprocessor holds, and CUDA's first error.
+// Kernels that are loaded: the least number of blocks of one that a multiprocessor holds, and
+// CUDA's first error.
 struct Loaded {
   int blocks = 1 << 20;
   int error = 0;
@@ -34,4 +35,4 @@ struct Kernels {
 extern const Kernels kKernelsInNode;        // in_node.cu
 extern const Kernels kKernelsBetweenNodes;  // between_nodes.cu
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

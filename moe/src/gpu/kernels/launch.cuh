@@ -1,7 +1,8 @@
-// How the kernels of this folder are loaded and launched. Blocks have 512 threads, in the groups that call.cuh speaks of.
+// How the kernels of this folder are loaded and launched. Blocks have 512 threads, in the groups
+// that call.cuh speaks of.
 //
-// The first launch of a kernel must not be its loading, which may wait for running kernels: load() comes before.
-// Host code, threads: any. Errors: CUDA's as a number, 0 for none.
+// The first launch of a kernel must not be its loading, which may wait for running kernels: load()
+// comes before. Host code, threads: any. Errors: CUDA's as a number, 0 for none.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +13,7 @@
 #include "moe/src/gpu/kernels/copy_engine.cuh"
 #include "moe/src/gpu/kernels/kernels.hpp"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // Of the GPU of this process; 0 if it cannot be request.
 inline int attribute_of_gpu(cudaDeviceAttr which) {
@@ -23,9 +24,10 @@ inline int attribute_of_gpu(cudaDeviceAttr which) {
   return is_known ? value : 0;
 }
 
-// Whether a kernel may begin when the last blocks of the one before it in the stream end, and graphs may hold such launches: GPUs of
-// sm_90 with a driver of CUDA 12.3 or later. Kernels for few rows do so, and wait for the one before them themselves
-// (await_kernel_before). Those for many do not: their gain was measured with an earlier begin alone (moe/docs/MOE_MEASUREMENTS.md).
+// Whether a kernel may begin when the last blocks of the one before it in the stream end, and
+// graphs may hold such launches: GPUs of sm_90 with a driver of CUDA 12.3 or later. Kernels for few
+// rows do so, and wait for the one before them themselves (await_kernel_before). Those for many do
+// not: their gain was measured with an earlier begin alone (moe/docs/MOE_MEASUREMENTS.md).
 inline bool may_overlap() {
   static const bool may = [] {
     int driver = 0;
@@ -75,7 +77,8 @@ int launch(void (*kernel)(Parameters...),
 // The kernels for many rows, where there are any.
 inline constexpr Rows kWarpPerRow = kHasWarpPerRow ? Rows::WarpPerRow : Rows::BlockPerRow;
 
-// Whether the GPU of this process can run them: it has bulk copies, and a block has the shared memory for them.
+// Whether the GPU of this process can run them: it has bulk copies, and a block has the shared
+// memory for them.
 inline bool takes_many_rows() {
   static const bool does = attribute_of_gpu(cudaDevAttrComputeCapabilityMajor) >= 9 &&
                            attribute_of_gpu(cudaDevAttrMaxSharedMemoryPerBlockOptin) >=
@@ -136,4 +139,4 @@ inline Loaded load_all() {
 
 inline constexpr Kernels kKernels{&load_all, &dispatch, &combine, &refuse};
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

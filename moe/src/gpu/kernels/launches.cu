@@ -6,7 +6,7 @@
 #include "moe/src/gpu/kernels/kernels.hpp"
 #include "src/gpu/cuda/driver.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 namespace {
 
 const Kernels& kernels_of(const KernelArguments& exchange) {
@@ -16,22 +16,23 @@ const Kernels& kernels_of(const KernelArguments& exchange) {
 }  // namespace
 
 std::string describe(int error) {
-  return words(static_cast<cudaError_t>(error));
+  return weft::gpu::words(static_cast<cudaError_t>(error));
 }
 
 Residency residency() {
   const Loaded inside = kKernelsInNode.load_all();
   const Loaded between = kKernelsBetweenNodes.load_all();
-  check(static_cast<cudaError_t>(inside.error == 0 ? between.error : inside.error),
-        "loading the kernels of weft::moe");
-  check(static_cast<cudaError_t>(load_sources()), "loading the kernel that finds sources");
-  check(static_cast<cudaError_t>(load_destinations()),
-        "loading the kernels that count destinations");
+  weft::gpu::check(static_cast<cudaError_t>(inside.error == 0 ? between.error : inside.error),
+                   "loading the kernels of weft::moe");
+  weft::gpu::check(static_cast<cudaError_t>(load_sources()),
+                   "loading the kernel that finds sources");
+  weft::gpu::check(static_cast<cudaError_t>(load_destinations()),
+                   "loading the kernels that count destinations");
   int gpu = 0;
   Residency found{std::min(inside.blocks, between.blocks), 0};
-  check(cudaGetDevice(&gpu), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&found.processors, cudaDevAttrMultiProcessorCount, gpu),
-        "cudaDeviceGetAttribute");
+  weft::gpu::check(cudaGetDevice(&gpu), "cudaGetDevice");
+  weft::gpu::check(cudaDeviceGetAttribute(&found.processors, cudaDevAttrMultiProcessorCount, gpu),
+                   "cudaDeviceGetAttribute");
   return found;
 }
 
@@ -56,4 +57,4 @@ int refuse(const KernelArguments& exchange, weft_moe_step step, weft_stream_t st
   return kernels_of(exchange).refuse(exchange, step, stream);
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

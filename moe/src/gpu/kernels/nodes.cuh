@@ -1,13 +1,16 @@
-// What goes to ranks of other nodes, whose memory is not mapped here. Rows, parcels and answers are staged in this PE's own
-// symmetric memory; then one thread puts them as one message, whose signal is the word that the receiver looks at anyway:
+// What goes to ranks of other nodes, whose memory is not mapped here. Rows, parcels and partial
+// sums are staged in this PE's own symmetric memory; then one thread puts them as one message,
+// whose signal is the word that the receiver looks at anyway:
 //
-//   rows of a dispatch   one put for each rank, or one to the relay of each node, whose ranks all look into its memory; the
-//                        signal is the word of the row in slot 0
-//   a run of parcels     one put; the signal is the number in the first parcel, which is staged as 0
-//   answers              one put for each rank, or one list of ranges (answers.cuh); the signal is a word of that rank
+//   rows of a dispatch   one put for each rank, or one to the relay of each node, whose ranks all
+//                        look into its memory; the signal is the word of the row in slot 0
+//   a run of parcels     one put; the signal is the number in the first parcel, which is staged as
+//                        0
+//   partial sums         one put for each rank, or one list of ranges (partial_sums.cuh); the
+//                        signal is a word of that rank
 //
-// So a receiver looks at the first word of a message for all of it. What is staged in call e is put by the end of call e + 1
-// (finish), before call e + 2 writes there.
+// So a receiver looks at the first word of a message for all of it. What is staged in call e is put
+// by the end of call e + 1 (finish), before call e + 2 writes there.
 #pragma once
 
 #include <weft/device.cuh>
@@ -18,10 +21,10 @@
 #include "moe/src/gpu/kernels/call.cuh"
 #include "moe/src/gpu/layout.hpp"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // Offsets are those in the memory of an exchange.
-struct Message {
+struct RemotePut {
   std::uint32_t rank;
   const std::byte* from;
   std::size_t bytes;
@@ -31,12 +34,12 @@ struct Message {
 
 // One thread.
 inline __device__ void post(const KernelArguments& exchange,
-                            const Message& message,
+                            const RemotePut& put,
                             std::uint64_t number) {
   device::put_signal_nbi<device::Thread>(
-      mine(exchange) + message.to, message.from, message.bytes,
-      {at<std::uint64_t>(mine(exchange), message.word), number, device::SignalOp::Set},
-      exchange.state->pes[message.rank]);
+      mine(exchange) + put.to, put.from, put.bytes,
+      {at<std::uint64_t>(mine(exchange), put.word), number, device::SignalOp::Set},
+      exchange.state->pes[put.rank]);
 }
 
 // A parcel by itself, to any rank.
@@ -92,7 +95,8 @@ inline __device__ void post_counts(const KernelArguments& exchange,
            number);
 }
 
-// A parcel that is waited for, and the first of the run that it comes in if its source is on another node.
+// A parcel that is waited for, and the first of the run that it comes in if its source is on
+// another node.
 struct Expected {
   const std::byte* parcel;
   const std::byte* first;
@@ -112,7 +116,8 @@ __device__ bool await_parcel(const KernelArguments& exchange,
       exchange, call, source, [&] { return has_parcel(seen, call.number, data); },
       static_cast<GivesUp&&>(gives_up));
   if (has_come && is_far) {
-    // SYNC device-signal (pairs with include/weft/device/signal.cuh): what came before the first parcel's number.
+    // SYNC device-signal (pairs with include/weft/device/signal.cuh): what came before the first
+    // parcel's number.
     device::fence_acquire();
     has_parcel(expected.parcel, call.number, data);
   }
@@ -125,7 +130,8 @@ inline __device__ bool never_gives_up() {
 
 // ---- Rows
 
-// State::staged of a rank when all its rows are staged: the sender of the header adds this less the number of rows.
+// State::staged of a rank when all its rows are staged: the sender of the header adds this less the
+// number of rows.
 inline constexpr std::uint32_t kWhole = 1U << 30U;
 
 // One thread: `count` more are staged for the rank. Whoever completes them puts the rows.
@@ -163,4 +169,4 @@ inline __device__ void finish(const KernelArguments& exchange) {
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

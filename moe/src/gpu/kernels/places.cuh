@@ -1,7 +1,7 @@
-// Where the rows of a dispatch end: at experts, or by rank in x. Senders use it, too, for rows of this rank itself, so it knows
-// nothing of how rows are sent or received.
+// Where the rows of a dispatch end: at experts, or by rank in x. Senders use it, too, for rows of
+// this rank itself, so it knows nothing of how rows are sent or received.
 //
-// Device code, by the threads of a group, behind begin_rows (receive.cuh).
+// Device code, by the threads of a group, behind begin_rows (receive_headers.cuh).
 #pragma once
 
 #include <weft/moe/number.hpp>
@@ -11,7 +11,7 @@
 #include "moe/src/gpu/kernels/call.cuh"
 #include "moe/src/gpu/kernels/copy_engine.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // The threads of a block that read headers: the last ones, from `kFirst` on.
 template <std::uint32_t kFirst>
@@ -27,7 +27,8 @@ struct ReadersFrom {
 
   static __device__ void sync() { asm volatile("bar.sync 15, %0;" ::"n"(kCount) : "memory"); }
 
-  // A warp's number among those of all blocks, and how many there are. In the order of Group::index_of_receiver.
+  // A warp's number among those of all blocks, and how many there are. In the order of
+  // Group::index_of_receiver.
   static __device__ std::uint32_t warp_of_grid(std::uint32_t headers) {
     return warp() * gridDim.x + Group::block_of_receiver(headers);
   }
@@ -35,8 +36,9 @@ struct ReadersFrom {
   static __device__ std::uint32_t warps_of_grid() { return kWarps * gridDim.x; }
 };
 
-// All but the first warp, which may yet wait for what it has sent to be there, behind a fence, while they work out what comes. Where rows are
-// polled, the last takers, as others may yet send: one for the few headers of rank layouts.
+// All but the first warp, which may yet wait for what it has sent to be there, behind a fence,
+// while they work out what comes. Where rows are polled, the last takers, as others may yet send:
+// one for the few headers of rank layouts.
 using MostReaders = ReadersFrom<kWarp>;
 
 template <typename Path>
@@ -55,7 +57,8 @@ struct ReceiveMemory {
   std::int32_t begin[kRanksMax];  // WEFT_MOE_RANK_COMPACT: of each source's rows
   std::int32_t most_rows;
   std::uint32_t drawn;  // batches of rows that the block's warps took, where rows are many
-  // [source][local expert]: rows, then the first of them in x; in rank layouts that place ranks, rows for this one as of the first expert.
+  // [source][local expert]: rows, then the first of them in x; in rank layouts that place ranks,
+  // rows for this one as of the first expert.
   std::int32_t experts[kExpertsMax + kRanksMax];
   alignas(16) std::int32_t
       of_warp[2][MostReaders::kWarps];        // sums of a scan; every other one uses the other half
@@ -114,9 +117,7 @@ struct Receiving {
   __device__ std::uint64_t number() const { return entered.number; }
 
   // Rows stay where they arrive, but for those that arrive apart, and the reader sees all slots.
-  __device__ bool shows_all() const {
-    return Path::kByRank && exchange.layout == WEFT_MOE_RANK_MAJOR;
-  }
+  __device__ bool shows_all() const { return Path::kByRank && is_in_place(exchange.layout); }
 
   // So the first warp need not be back from its fence before they do.
   __device__ bool readers_take_rows() const {
@@ -133,10 +134,11 @@ __device__ std::int32_t& experts_of(const Receiving<Path>& receiving,
 
 // ---- Routes
 //
-// What a row that came says of itself, and where that brings it: its places in x, and what the plan keeps of it.
+// What a row that came says of itself, and where that brings it: its places in x, and what the plan
+// keeps of it.
 //
-// Device code: one warp, unless it says otherwise. A group's list of copies is read behind its barrier, and written again behind
-// the next.
+// Device code: one warp, unless it says otherwise. A group's list of copies is read behind its
+// barrier, and written again behind the next.
 
 // A row as it lies here, and whose it is.
 struct Row {
@@ -206,7 +208,8 @@ __device__ Routes routes_of(const Receiving<Path>& receiving, const Row& row) {
   return read_routes(receiving, [&](std::size_t byte) { return load_word(row.memory, byte); });
 }
 
-// One thread: under which of the source's lanes a combine answers the row, its first that has an expert here.
+// One thread: under which of the source's lanes a combine returns the partial sum of the row: its
+// first that has an expert here.
 template <typename Path>
 __device__ void note_lane(const Receiving<Path>& receiving,
                           const Row& row,
@@ -217,7 +220,8 @@ __device__ void note_lane(const Receiving<Path>& receiving,
       static_cast<std::int32_t>(token * shape.topk) + __ffs(static_cast<int>(lanes_here)) - 1;
 }
 
-// In the plan, of a lane that another rank has: those that share the answer must know of each other.
+// In the plan, of a lane that another rank has: those that share the partial sum must know of each
+// other.
 inline __device__ std::int32_t place_elsewhere(const KernelArguments& exchange,
                                                std::uint32_t source,
                                                std::int32_t id) {
@@ -267,8 +271,9 @@ __device__ void route_to_experts(const Receiving<Path>& receiving,
   }
 }
 
-// One warp, in rank layouts: the place of a row that came by node among those of its source for this rank, and what the plan keeps of
-// it; -1: none of its lanes is for this rank. `local`: the lane's expert here, or -1.
+// One warp, in rank layouts: the place of a row that came by node among those of its source for
+// this rank, and what the plan keeps of it; -1: none of its lanes is for this rank. `local`: the
+// lane's expert here, or -1.
 template <typename Path>
 __device__ std::int32_t place_shared_row(const Receiving<Path>& receiving,
                                          const Row& row,
@@ -366,7 +371,8 @@ __device__ void mark_empty(const Receiving<Path>& receiving, const Row& row) {
   }
 }
 
-// A row that never came: nothing is sent back for it, and a reader that sees all slots finds no expert in its.
+// A row that never came: nothing is sent back for it, and a reader that sees all slots finds no
+// expert in its.
 template <typename Path>
 __device__ void note_absent(const Receiving<Path>& receiving, const Row& row) {
   const Shape& shape = receiving.exchange.shape;
@@ -411,7 +417,8 @@ __device__ Word* scale_word(const Receiving<Path>& receiving, std::int32_t index
   return at<Word>(scales_of_row(receiving, index), 0) + i;
 }
 
-// Scales are packed in x's scales, so their rows may begin anywhere. scales_at(byte) has the 4 bytes from `byte` on.
+// Scales are packed in x's scales, so their rows may begin anywhere. scales_at(byte) has the 4
+// bytes from `byte` on.
 template <typename Word, typename Path, typename ScalesAt>
 __device__ void copy_words_of_scales(const Receiving<Path>& receiving, ScalesAt&& scales_at) {
   const Shape& shape = receiving.exchange.shape;
@@ -438,4 +445,4 @@ __device__ void copy_scales(const Receiving<Path>& receiving, ScalesAt&& scales_
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

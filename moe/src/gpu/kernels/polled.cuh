@@ -1,17 +1,21 @@
-// What is polled itself (Shape::polls): no word tells of it, so nobody waits for a fence, and for a word on its way behind it.
+// What is polled itself (Shape::polls): no word tells of it, so nobody waits for a fence, and for a
+// word on its way behind it.
 //
-// Each 16 bytes are stored at once, and are kEmptySlot before. Who waits for them looks at them until they are not, and puts kEmptySlot back.
-// 16 bytes of what is sent may be kEmptySlot. Then a word is stored behind a fence, as where nothing is polled, and who waits looks at it
-// now and then.
+// Each 16 bytes are stored at once, and are kEmptySlot before. Who waits for them looks at them
+// until they are not, and puts kEmptySlot back. 16 bytes of what is sent may be kEmptySlot. Then a
+// word is stored behind a fence, as where nothing is polled, and who waits looks at it now and
+// then.
 //
-// Nothing is stored before its place is clear. In a call a rank tells the others that it has put back what it polled in the calls before: with
-// its combine header of a combine, which all ranks wait for at the end, and with a word of a dispatch, which they wait for at the end of the next one, long
-// after it has come. What a refused call leaves is cleared in the next one, when all ranks have begun that (clear_spoilt).
+// Nothing is stored before its place is clear. In a call a rank tells the others that it has put
+// back what it polled in the calls before: with its combine header of a combine, which all ranks
+// wait for at the end, and with a word of a dispatch, which they wait for at the end of the next
+// one, long after it has come. What a refused call leaves is cleared in the next one, when all
+// ranks have begun that (clear_spoilt).
 #pragma once
 
 #include "moe/src/gpu/kernels/call.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 inline __device__ Vector16 empty_slot() {
   return {kEmptySlot, kEmptySlot, kEmptySlot, kEmptySlot};
@@ -56,8 +60,9 @@ inline __device__ void copy_for_poller(const std::byte* from,
                                       });
 }
 
-// Waits until what is polled is here: `loaded`, of which the thread awaits those that is_awaited(i), is at at(i). look_around(i, start) is
-// called now and then, for one that is not here; `start` is that of moe::look_around. It may give up what is awaited.
+// Waits until what is polled is here: `loaded`, of which the thread awaits those that
+// is_awaited(i), is at at(i). look_around(i, start) is called now and then, for one that is not
+// here; `start` is that of moe::look_around. It may give up what is awaited.
 template <std::uint32_t kCount, typename IsAwaited, typename At, typename LookAround>
 __device__ void await_polled(Vector16 (&loaded)[kCount],
                              IsAwaited&& is_awaited,
@@ -88,7 +93,8 @@ __device__ void await_polled(Vector16 (&loaded)[kCount],
 
 // ---- What ranks have put back
 
-// All threads of the grid, when a dispatch has sent what others wait for: the rows of all dispatches before it are put back.
+// All threads of the grid, when a dispatch has sent what others wait for: the rows of all
+// dispatches before it are put back.
 inline __device__ void tell_put_back(const KernelArguments& exchange, std::uint64_t number) {
   for (std::uint32_t rank = blockIdx.x; rank < exchange.shape.ranks(); rank += gridDim.x) {
     if (thread_of_block() == 0) {
@@ -119,8 +125,8 @@ inline __device__ void await_put_back(const KernelArguments& exchange,
       [] { return false; });
 }
 
-// All threads of a block, behind a barrier that follows the headers of all ranks: clears what the call before has left if it was refused.
-// `is_refused`: this one is, so what comes may stay.
+// All threads of a block, behind a barrier that follows the headers of all ranks: clears what the
+// call before has left if it was refused. `is_refused`: this one is, so what comes may stay.
 inline __device__ void clear_spoilt(const KernelArguments& exchange,
                                     const Call& call,
                                     bool is_refused) {
@@ -134,7 +140,7 @@ inline __device__ void clear_spoilt(const KernelArguments& exchange,
     __syncthreads();
     auto* first =
         at<Vector16>(mine(exchange), is_dispatch ? PolledPlaces{shape}.row_at(spoilt, 0, 0)
-                                                 : shape.answer_at(spoilt, 0));
+                                                 : shape.partial_sum_at(spoilt, 0));
     const std::size_t units =
         (is_dispatch ? shape.arrivals() * shape.row.bytes() : shape.lanes() * shape.output_bytes) /
         kUnit;
@@ -149,8 +155,8 @@ inline __device__ void clear_spoilt(const KernelArguments& exchange,
   }
 }
 
-// All threads of a block that has read the headers of all ranks, at the end of a dispatch: the next one stores where rows of the call
-// kPolledTurns before it were.
+// All threads of a block that has read the headers of all ranks, at the end of a dispatch: the next
+// one stores where rows of the call kPolledTurns before it were.
 inline __device__ void end_polled(const KernelArguments& exchange,
                                   const Call& call,
                                   bool is_refused) {
@@ -161,4 +167,4 @@ inline __device__ void end_polled(const KernelArguments& exchange,
   clear_spoilt(exchange, call, is_refused);
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -1,5 +1,6 @@
-// The receive of a dispatch: rows as parcels, rows that are polled, and rows behind a word, to the places of places.cuh.
-// Three protocols that share the order in which rows are taken: 700 lines, as a reader compares them.
+// The receive of a dispatch: rows as parcels, rows that are polled, and rows behind a word, to the
+// places of places.cuh. Three protocols that share the order in which rows are taken: 700 lines, as
+// a reader compares them.
 //
 // Device code, by all threads of the grid.
 #pragma once
@@ -7,18 +8,21 @@
 #include "moe/src/gpu/kernels/polled.cuh"
 #include "moe/src/gpu/kernels/receive_headers.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Parcels
 //
-// Rows of a dispatch that come as parcels (call.cuh): each 8 bytes stand beside the number of the call, so no word tells of them.
+// Rows of a dispatch that come as parcels (call.cuh): each 8 bytes stand beside the number of the
+// call, so no word tells of them.
 //
-// Whoever waits for a part of a row looks at it until it has that number. Small rows need no word behind a fence.
+// Whoever waits for a part of a row looks at it until it has that number. Small rows need no word
+// behind a fence.
 //
 // Device code: all threads of a group together.
 
-// A row that comes as parcels, taken by a group. Each thread waits for its parts of it, keeps the first, and loads the others again when all are
-// here. What stands behind the payload is kept in shared memory by a group of several warps; a warp alone loads that again, too.
+// A row that comes as parcels, taken by a group. Each thread waits for its parts of it, keeps the
+// first, and loads the others again when all are here. What stands behind the payload is kept in
+// shared memory by a group of several warps; a warp alone loads that again, too.
 template <typename Path>
 class ParcelRow {
  public:
@@ -30,7 +34,8 @@ class ParcelRow {
         units_(static_cast<std::uint32_t>(shape().row.payload_bytes) / kUnit),
         all_units_(static_cast<std::uint32_t>(shape().row.used_bytes()) / kUnit) {}
 
-  // The group's barrier, too: what it kept of the last row may be overwritten before it. False if the source is missing.
+  // The group's barrier, too: what it kept of the last row may be overwritten before it. False if
+  // the source is missing.
   __device__ bool await() {
     bool has_come = true;
 #pragma unroll 1
@@ -67,7 +72,7 @@ class ParcelRow {
     }
   }
 
-  // Where rows stay in WEFT_MOE_RANK_MAJOR.
+  // Where rows stay, in a layout in place.
   __device__ void copy_to_slot() const {
     for_loaded(all_units_, [&](std::uint32_t unit, const Vector16& data) {
       device::store_data(at<Vector16>(row_.memory, 0) + unit, data);
@@ -145,8 +150,9 @@ __device__ void take_parcels(const Receiving<Path>& receiving, const Row& row) {
 //
 // Rows of a dispatch that are polled (polled.cuh): takers take those of each source as they come.
 //
-// Device code: all threads of a taker together. Its first warp takes what stands behind the payload, and works out where the row goes.
-// Rank layouts need no more than the headers for that, so there the payload goes on its way at once.
+// Device code: all threads of a taker together. Its first warp takes what stands behind the
+// payload, and works out where the row goes. Rank layouts need no more than the headers for that,
+// so there the payload goes on its way at once.
 
 // A row, and what a thread takes of it.
 template <typename Path>
@@ -174,7 +180,8 @@ class PolledRow {
       }
     }
     has_come = __all_sync(kAllLanes, has_come ? 1 : 0) != 0;
-    __syncwarp();  // the tail is here; in a slot that is shown, ids are written over those that came
+    // The tail is here; in a slot that is shown, ids are written over those that came.
+    __syncwarp();
     if (has_come) {
       route(receiving_, row_,
             read_routes(receiving_, [&](std::size_t byte) { return word(byte); }));
@@ -183,7 +190,8 @@ class PolledRow {
     }
   }
 
-  // store(unit, what came), for the payload. Before the first of them, when what this thread stores first is here, begin().
+  // store(unit, what came), for the payload. Before the first of them, when what this thread stores
+  // first is here, begin().
   template <typename Begin, typename Store>
   __device__ void for_payload(Begin&& begin, Store&& store) {
     constexpr std::uint32_t kAtOnce = 4;
@@ -218,7 +226,8 @@ class PolledRow {
     return *at<std::uint32_t>(receiving_.tail(), byte - shape().row.scales_at());
   }
 
-  // Waits for units from `first` on, `step` apart, of the payload (`step` 0: for that one), and puts kEmptySlot where they were.
+  // Waits for units from `first` on, `step` apart, of the payload (`step` 0: for that one), and
+  // puts kEmptySlot where they were.
   template <std::uint32_t kCount>
   __device__ void take(std::uint32_t first, std::uint32_t step, Vector16 (&data)[kCount]) {
     const auto is_unit = [&](std::uint32_t i) { return step == 0 || first + i * step < units_; };
@@ -259,7 +268,8 @@ class PolledRow {
       is_given_up_ = start == 0;
     }
     if (is_given_up_) {
-      // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what this thread loads again, if the word is here.
+      // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what this thread loads
+      // again, if the word is here.
       device::fence_acquire();
     }
     return start;
@@ -306,11 +316,13 @@ __device__ void take_polled(const Receiving<Path>& receiving, const Row& row) {
 
 // ---- Rows behind a word, and the order of all
 //
-// The receive of a dispatch. Every block works out where each expert's rows begin (receive_headers.cuh); then each group
-// waits for rows and brings them to their places. In WEFT_MOE_RANK_MAJOR rows stay where they are, but for those that came for all of
-// a node. Rows of this rank itself may have been laid out by the send (send.cuh).
+// The receive of a dispatch. Every block works out where each expert's rows begin
+// (receive_headers.cuh); then each group waits for rows and brings them to their places. In
+// WEFT_MOE_RANK_MAJOR rows stay where they are, but for those that came for all of a node. Rows of
+// this rank itself may have been laid out by the send (send.cuh).
 //
-// row of x = where its expert begins + rows of lower sources for it + its place among those of its source
+// row of x = where its expert begins + rows of lower sources for it + its place among those of its
+// source
 
 // A warp, behind begin_row of its pipeline.
 template <typename Path>
@@ -371,7 +383,8 @@ __device__ bool await_row(const Receiving<Path>& receiving, const Row& row) {
   const bool has_come = wait_for(
       exchange, receiving.entered, row.source,
       [&] { return device::load_relaxed(word) == receiving.number(); }, [] { return false; });
-  // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what the group reads behind its barrier.
+  // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what the group reads behind its
+  // barrier.
   device::fence_acquire();
   return has_come;
 }
@@ -403,7 +416,8 @@ __device__ void take_in_place(const Receiving<Path>& receiving, const Row& row) 
   if (lane() == 0) {
     has_come = await_row(receiving, row);
   }
-  __syncwarp();  // what the first thread acquired, all may read: a shuffle orders no memory (PTX ISA, shfl.sync)
+  // What the first thread acquired, all may read: a shuffle orders no memory (PTX ISA, shfl.sync).
+  __syncwarp();
   has_come = __shfl_sync(kAllLanes, has_come ? 1 : 0, 0) != 0;
   if (has_come) {
     route_to_rank(receiving, row, routes_of(receiving, row));
@@ -454,7 +468,8 @@ struct Order {
 // Rows that a warp waits for at once.
 inline constexpr std::uint32_t kAtOnce = kRowsPerFence<Rows::WarpPerRow>;
 
-// A warp: rows `first` to `first` + kAtOnce - 1. What they say of themselves is on its way for all together.
+// A warp: rows `first` to `first` + kAtOnce - 1. What they say of themselves is on its way for all
+// together.
 template <typename Path>
 __device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first, bool with_empty) {
   const std::uint32_t mine = first + lane();
@@ -506,30 +521,6 @@ __device__ void take_rows_by_warp(const Order<Path>& order, std::uint32_t first,
   }
 }
 
-// All threads of the block: how many rows come, and where those of each source or expert begin. Behind it all may use that. Where
-// readers alone take rows, the first warp may only when they have (receive_rows).
-template <typename Path>
-__device__ void begin_rows(const Receiving<Path>& receiving) {
-  if (Readers<Path>::have_this_thread()) {
-    read_headers(receiving);
-    if constexpr (!Path::kByRank) {
-      if (receiving.exchange.layout == WEFT_MOE_EXPERT_PADDED) {
-        begin_padded_experts(receiving);
-      } else {
-        begin_compact_experts(receiving);
-      }
-    }
-  }
-  if (!receiving.readers_take_rows() && !Path::kPolls) {
-    __syncthreads();
-  } else if (Readers<Path>::have_this_thread()) {
-    Readers<Path>::sync();
-  }
-  if constexpr (Path::kPolls) {
-    Taker::go_on<kTakersThatRead<Path>>();
-  }
-}
-
 // Behind begin_rows.
 template <typename Path>
 __device__ Order<Path> order_of(const Receiving<Path>& receiving, bool has_own) {
@@ -540,8 +531,8 @@ __device__ Order<Path> order_of(const Receiving<Path>& receiving, bool has_own) 
           has_own};
 }
 
-// All threads of the grid, where rows stay in place: nothing is copied, so each warp has rows of its own. visit(row); and of slots
-// without one, that there is none.
+// All threads of the grid, where rows stay in place: nothing is copied, so each warp has rows of
+// its own. visit(row); and of slots without one, that there is none.
 template <typename Path, typename Visit>
 __device__ void for_rows_in_place(const Order<Path>& order, Visit&& visit) {
   if (!Readers<Path>::have_this_thread()) {
@@ -563,7 +554,8 @@ __device__ void for_rows_in_place(const Order<Path>& order, Visit&& visit) {
   }
 }
 
-// All threads of the grid, where rows stay in place: those that came for all of a node are copied to where they are shown.
+// All threads of the grid, where rows stay in place: those that came for all of a node are copied
+// to where they are shown.
 template <typename Path>
 __device__ void take_rows_apart(const Receiving<Path>& receiving, bool has_own) {
   const Order<Path> order{receiving, static_cast<std::uint32_t>(receiving.shared.most_rows),
@@ -578,7 +570,8 @@ __device__ void take_rows_apart(const Receiving<Path>& receiving, bool has_own) 
   }
 }
 
-// All threads of the grid: all rows but those that come as parcels; and of slots without a row, that there is none.
+// All threads of the grid: all rows but those that come as parcels; and of slots without a row,
+// that there is none.
 template <typename Path>
 __device__ void take_rows(const Order<Path>& order) {
   const bool with_empty = order.receiving.shows_all();
@@ -637,7 +630,8 @@ __device__ void take_all_polled(const Order<Path>& order) {
   }
 }
 
-// What take_other_rows needs of Receiving and Order; by value, as what is referred to stands in memory for all of the kernel.
+// What take_other_rows needs of Receiving and Order; by value, as what is referred to stands in
+// memory for all of the kernel.
 struct OtherRows {
   ReceiveMemory* shared;
   DispatchPipeline* pipelines;
@@ -695,4 +689,4 @@ __device__ void receive_rows(const Order<Path>& order) {
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -1,5 +1,6 @@
-// What a receiver works out before it takes rows: how many each source sends, and where each expert's rows begin. Every block
-// does so for itself, from the headers, and zeroes its share of the rows between experts that the alignment leaves.
+// What a receiver works out before it takes rows: how many each source sends, and where each
+// expert's rows begin. Every block does so for itself, from the headers, and zeroes its share of
+// the rows between experts that the alignment leaves.
 //
 // Device code: all readers of a block together, unless it says otherwise.
 #pragma once
@@ -10,7 +11,7 @@
 #include "moe/src/gpu/kernels/nodes.cuh"
 #include "moe/src/gpu/kernels/places.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Headers
 
@@ -77,7 +78,7 @@ template <typename Path>
 __device__ void begin_ranks(const Receiving<Path>& receiving) {
   ReceiveMemory& shared = receiving.shared;
   const Shape& shape = receiving.exchange.shape;
-  const bool is_in_place = receiving.exchange.layout == WEFT_MOE_RANK_MAJOR;
+  const bool is_in_place = weft::moe::is_in_place(receiving.exchange.layout);
   std::int32_t next = 0;
 #pragma unroll 1
   for (std::uint32_t source = 0; source < shape.ranks(); ++source) {
@@ -160,7 +161,8 @@ __device__ void read_headers(const Receiving<Path>& receiving) {
 
 // ---- Where rows begin
 
-// The sum of `value` of all readers before this one; `total` of all. A barrier stands between two calls with the same `of_warp`.
+// The sum of `value` of all readers before this one; `total` of all. A barrier stands between two
+// calls with the same `of_warp`.
 template <typename Path>
 __device__ std::int32_t sum_before(std::int32_t (&of_warp)[MostReaders::kWarps],
                                    std::int32_t value,
@@ -295,4 +297,29 @@ __device__ void begin_compact_experts(const Receiving<Path>& receiving) {
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+// All threads of the block: how many rows come, and where those of each source or expert begin.
+// Behind it all may use that. Where readers alone take rows, the first warp may only when they have
+// (receive_rows).
+template <typename Path>
+__device__ void begin_rows(const Receiving<Path>& receiving) {
+  if (Readers<Path>::have_this_thread()) {
+    read_headers(receiving);
+    if constexpr (!Path::kByRank) {
+      if (receiving.exchange.layout == WEFT_MOE_EXPERT_PADDED) {
+        begin_padded_experts(receiving);
+      } else {
+        begin_compact_experts(receiving);
+      }
+    }
+  }
+  if (!receiving.readers_take_rows() && !Path::kPolls) {
+    __syncthreads();
+  } else if (Readers<Path>::have_this_thread()) {
+    Readers<Path>::sync();
+  }
+  if constexpr (Path::kPolls) {
+    Taker::go_on<kTakersThatRead<Path>>();
+  }
+}
+
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

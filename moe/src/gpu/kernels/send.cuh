@@ -1,8 +1,9 @@
-// The send of a dispatch. Group by group: a token's row, once to each rank that owns one of its experts; where rows are many,
-// those for this rank itself at once to their places (Sending::lays_out).
+// The send of a dispatch. Group by group: a token's row, once to each rank that owns one of its
+// experts; where rows are many, those for this rank itself at once to their places
+// (Sending::lays_out).
 //
-// Device code, behind send_headers (counts.cuh), by all threads of the grid. Where each warp has many tokens, the routes
-// of the next are on their way while one is sent.
+// Device code, behind send_headers (counts.cuh), by all threads of the grid. Where each warp has
+// many tokens, the routes of the next are on their way while one is sent.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 #include "moe/src/gpu/kernels/places.cuh"
 #include "moe/src/gpu/kernels/polled.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // One call as its kernel began it, and what this thread has yet to tell.
 template <typename ItsPath>
@@ -21,7 +22,8 @@ struct Sending {
 
   const Receiving<Path>& receiving;
   Ids ids;
-  // Rows for this rank are laid out at once, without the way through its memory: `receiving` is behind begin_rows.
+  // Rows for this rank are laid out at once, without the way through its memory: `receiving` is
+  // behind begin_rows.
   bool lays_out;
   PendingWords<Path::kRows> words;
 
@@ -63,7 +65,8 @@ inline __device__ Choice counted_choice(const KernelArguments& exchange,
   return found;
 }
 
-// The first warp of the group: where the row goes. `expert` and `slot` are those of the thread's lane.
+// The first warp of the group: where the row goes. `expert` and `slot` are those of the thread's
+// lane.
 template <typename Path>
 __device__ void find_copies(const Sending<Path>& sending,
                             GroupMemory& group,
@@ -185,7 +188,8 @@ inline __device__ void write_tail(const KernelArguments& exchange,
       Record& record = *exchange.record;
       record.bad_id = routes.given;
       record.bad_id_at = static_cast<std::int32_t>(index);
-      // SYNC moe-record (pairs with moe/src/gpu/gpu_exchange.cpp): that there is one is written last.
+      // SYNC moe-record (pairs with moe/src/gpu/gpu_exchange.cpp): that there is one is written
+      // last.
       device::fence_release();
       device::store_relaxed(&record.bad_id_seen, 1);
     }
@@ -195,8 +199,8 @@ inline __device__ void write_tail(const KernelArguments& exchange,
   }
 }
 
-// What a group of several warps needs of its next token, on its way while it does something else: of the payload, and each
-// thread's lane as the caller gave it.
+// What a group of several warps needs of its next token, on its way while it does something else:
+// of the payload, and each thread's lane as the caller gave it.
 template <Making kMaking>
 struct Upcoming {
   Maker<kMaking> maker;
@@ -228,7 +232,7 @@ __device__ Choice choice_here(const KernelArguments& exchange,
                               const Ids& ids,
                               const GroupMemory& group,
                               std::uint32_t token) {
-  if (!Path::kFew && ids.here == nullptr) {
+  if (!Path::kHasFewTokens && ids.here == nullptr) {
     return counted_choice(exchange, call, token);
   }
   Choice found;
@@ -240,8 +244,9 @@ __device__ Choice choice_here(const KernelArguments& exchange,
   return found;
 }
 
-// Prepares destinations and metadata before the payload is copied. Begins and ends with the group's barrier. A warp that is a group has all of the routes
-// already, the second one of several what the caller gave.
+// Prepares destinations and metadata before the payload is copied. Begins and ends with the group's
+// barrier. A warp that is a group has all of the routes already, the second one of several what the
+// caller gave.
 template <typename Path>
 __device__ void prepare_token(const Sending<Path>& sending,
                               GroupMemory& group,
@@ -263,7 +268,7 @@ __device__ void prepare_token(const Sending<Path>& sending,
       write_scales(exchange, call, group.tail, token);
     }
   } else {
-    if (Path::kFew || ids.here != nullptr) {
+    if (Path::kHasFewTokens || ids.here != nullptr) {
       if constexpr (Path::kCountsSlots) {
         find_slots(exchange, ids, group, token);
       } else {
@@ -291,7 +296,8 @@ __device__ void prepare_token(const Sending<Path>& sending,
   }
 }
 
-// A warp: the row goes through its pipeline, as the caller gave it. `routes` are those of token `next` afterwards.
+// A warp: the row goes through its pipeline, as the caller gave it. `routes` are those of token
+// `next` afterwards.
 template <typename Path>
 __device__ void send_token_by_bulk(Sending<Path>& sending,
                                    GroupMemory& group,
@@ -402,8 +408,8 @@ __device__ void send_few_rows(Sending<Path> sending, SendMemory& shared, Upcomin
   }
 }
 
-// So many warps of each block send, while the others lay out what comes. A warp that did both would wait for the link with all others,
-// and then leave it idle with all others.
+// So many warps of each block send, while the others lay out what comes. A warp that did both would
+// wait for the link with all others, and then leave it idle with all others.
 inline constexpr std::uint32_t kSenders = 10;
 
 // The first `senders` warps of each block.
@@ -415,17 +421,17 @@ __device__ void send_many_rows(Sending<Path> sending, SendMemory& shared, std::u
     return;
   }
   const auto tokens = static_cast<std::uint32_t>(call.tokens);
-  Sent<Path::kRows> sent(exchange, sending.receiving.entered, senders);
-  Choice routes = counted_choice(exchange, call, sent.index());
-  sent.begin_next();
+  SendNumbers<Path::kRows> numbers(exchange, sending.receiving.entered, senders);
+  Choice routes = counted_choice(exchange, call, numbers.index());
+  numbers.begin_next();
 #pragma unroll 1
-  while (sent.index() < tokens) {
-    const std::uint32_t token = sent.index();
-    sent.next();
-    sent.begin_next();
-    send_token_by_bulk(sending, shared.group(), routes, token, sent.index());
+  while (numbers.index() < tokens) {
+    const std::uint32_t token = numbers.index();
+    numbers.next();
+    numbers.begin_next();
+    send_token_by_bulk(sending, shared.group(), routes, token, numbers.index());
   }
   sending.words.store(sending.number());
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -1,12 +1,14 @@
-// Where the rows of a dispatch came from, read from its plan: one thread for each lane of each row that came here.
+// Where the rows of a dispatch came from, read from its plan: one thread for each lane of each row
+// that came here.
 #include <weft/device/access.cuh>
+#include <weft/moe/layouts.hpp>
 
 #include <cuda_runtime.h>
 
 #include "moe/src/gpu/kernels/kernels.hpp"
 #include "moe/src/gpu/launchers.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 namespace {
 
 constexpr unsigned kThreads = 256;
@@ -48,9 +50,7 @@ int load_sources() {
 
 int find_sources(const KernelArguments& exchange, const Sources& call, weft_stream_t stream) {
   const Shape& shape = exchange.shape;
-  const bool is_by_rank =
-      exchange.layout == WEFT_MOE_RANK_MAJOR || exchange.layout == WEFT_MOE_RANK_COMPACT;
-  const std::uint32_t lanes = is_by_rank && shape.relayed == 0 ? 1 : shape.topk;
+  const std::uint32_t lanes = is_by_rank(exchange.layout) && shape.relayed == 0 ? 1 : shape.topk;
   for (std::int32_t* array : {call.ranks, call.tokens}) {
     if (const int error = cudaMemsetAsync(array, 0xFF, call.rows * sizeof(std::int32_t), stream);
         error != 0) {
@@ -63,4 +63,4 @@ int find_sources(const KernelArguments& exchange, const Sources& call, weft_stre
   return cudaGetLastError();
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

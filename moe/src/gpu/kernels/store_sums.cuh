@@ -1,19 +1,21 @@
-// The receive of a combine: answers are waited for and added (answers.cuh says how).
+// The receive of a combine: partial sums are waited for and added (partial_sums.cuh says how).
 //
-// Device code: a group for each token; the group's first warp reads the plan, waits for the words of its answers, and acquires
-// what they tell of before the group's barrier.
+// Device code: a group for each token; the group's first warp reads the plan, waits for the words
+// of its partial sums, and acquires what they tell of before the group's barrier.
 #pragma once
 
-#include "moe/src/gpu/kernels/answers.cuh"
+#include "moe/src/gpu/kernels/partial_sums.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Polled
 //
-// Answers that are polled (polled.cuh): how a group stores its own for the ranks that wait for them, and how it adds up those of others.
+// Partial sums that are polled (polled.cuh): how a group stores its own for the ranks that wait for
+// them, and how it adds up those of others.
 //
-// Each thread waits for the 16 bytes that it adds, and clears their place, behind the last term that has them.
-// Device code, kernels for few rows, where ranks share a node and none may be masked.
+// Each thread waits for the 16 bytes that it adds, and clears their place, behind the last term
+// that has them. Device code, kernels for few rows, where ranks share a node and none may be
+// masked.
 
 // A thread's loads of a group's terms.
 template <typename Way>
@@ -71,7 +73,8 @@ class Polled {
  private:
   __device__ bool is_given_up(std::uint32_t term) const { return (given_up_ >> term & 1U) != 0; }
 
-  // Of a term that may be given up. If its word is here, so is all of it; else its rank does not come, or makes another combine.
+  // Of a term that may be given up. If its word is here, so is all of it; else its rank does not
+  // come, or makes another combine.
   __device__ Vector16 what_came(std::uint32_t term,
                                 const Vector16* from,
                                 const Vector16& loaded) const {
@@ -82,8 +85,8 @@ class Polled {
     return device::load_relaxed(terms_.words[term]) == combining_.number();
   }
 
-  // What a wait for a term does now and then; `start` is that of look_around. It gives the term up if its word is here, if its rank makes
-  // another combine, or if that is missing.
+  // What a wait for a term does now and then; `start` is that of look_around. It gives the term up
+  // if its word is here, if its rank makes another combine, or if that is missing.
   __device__ std::uint64_t look_around_for(std::uint32_t term, std::uint64_t start) {
     const std::uint32_t rank = terms_.ranks[term];
     bool is_over = has_word(term) || combining_.differs(rank);
@@ -93,7 +96,8 @@ class Polled {
       is_over = start == 0;
     }
     if (is_over) {
-      // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what this thread loads again, if the word is here.
+      // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what this thread loads
+      // again, if the word is here.
       device::fence_acquire();
       given_up_ |= 1U << term;
     }
@@ -106,7 +110,8 @@ class Polled {
   std::uint32_t given_up_ = 0;
 };
 
-// A group: the sum of its terms, as store_sum_by. The loads of all terms are one piece of code, as waiting for them is long.
+// A group: the sum of its terms, as store_sum_by. The loads of all terms are one piece of code, as
+// waiting for them is long.
 template <typename Type, typename Way>
 __device__ void store_polled_sum(const Combining<Way>& combining, std::byte* to, bool weighs) {
   constexpr std::uint32_t kUnitsAtOnce = 1;  // with two, a combine of 128 tokens is 1 to 4 % slower
@@ -134,15 +139,17 @@ __device__ void store_polled_sum(const Combining<Way>& combining, std::byte* to,
 
 // ---- Outputs in place
 //
-// Outputs in place (weft_moe_config.outputs_in_place): nothing is sent but combine headers, which say with which output those for a rank
-// begin. A rank waits for the combine headers of all, then reads the outputs of its tokens in their memory, by the slots of their rows.
+// Outputs in place (weft_moe_config.outputs_in_place): nothing is sent but combine headers, which
+// say with which output those for a rank begin. A rank waits for the combine headers of all, then
+// reads the outputs of its tokens in their memory, by the slots of their rows.
 //
-// An output is written again by kernels that follow a later dispatch. Each rank has sent its header of that behind the end of this
-// combine, so all of it is read.
+// An output is written again by kernels that follow a later dispatch. Each rank has sent its header
+// of that behind the end of this combine, so all of it is read.
 
 inline constexpr std::uint32_t kNoOutputs = ~0U;
 
-// One thread: the output with which those of `rank` for this one begin; none if it does not come, or makes another combine.
+// One thread: the output with which those of `rank` for this one begin; none if it does not come,
+// or makes another combine.
 template <typename Way>
 __device__ std::uint32_t await_first_output(const Combining<Way>& combining, std::uint32_t rank) {
   Header header{};
@@ -163,7 +170,7 @@ __device__ void await_first_outputs(const Combining<Way>& combining) {
 
 // The output of `rank` for the row in its slot.
 template <typename Way>
-const __device__ std::byte* pulled_answer(const Combining<Way>& combining,
+const __device__ std::byte* pulled_output(const Combining<Way>& combining,
                                           std::uint32_t rank,
                                           std::int32_t slot) {
   const KernelArguments& exchange = combining.exchange;
@@ -173,20 +180,21 @@ const __device__ std::byte* pulled_answer(const Combining<Way>& combining,
 
 // ---- All that comes
 
-// One thread: whether the answer at `index`, from `rank`, is here.
+// One thread: whether the partial sum at `index`, from `rank`, is here.
 template <typename Way>
-__device__ bool await_answer(const Combining<Way>& combining,
-                             std::uint32_t rank,
-                             std::size_t index) {
+__device__ bool await_partial_sum(const Combining<Way>& combining,
+                                  std::uint32_t rank,
+                                  std::size_t index) {
   const KernelArguments& exchange = combining.exchange;
   const auto* word = is_remote(exchange, rank)
-                         ? far_answered(combining, rank)
-                         : at<std::uint64_t>(mine(exchange),
-                                             exchange.shape.answered_at(combining.number(), index));
+                         ? far_partial_sums_arrived(combining, rank)
+                         : at<std::uint64_t>(mine(exchange), exchange.shape.partial_sum_arrived_at(
+                                                                 combining.number(), index));
   return await_word(combining, rank, word);
 }
 
-// What the plan says of a token of this rank, if it is one (the plan has room for all); each thread of a warp has one of its lanes.
+// What the plan says of a token of this rank, if it is one (the plan has room for all); each thread
+// of a warp has one of its lanes.
 struct Request {
   std::int32_t id = -1;
   float weight = 0;
@@ -220,17 +228,17 @@ __device__ Request request_of(const Combining<Way>& combining,
   return request;
 }
 
-// One warp: where the answer to a lane comes from.
-struct AnswerTo {
+// One warp: the partial sum that a lane waits for.
+struct ExpectedPartialSum {
   std::int32_t rank;    // that sends it; -1: it has no expert
-  std::uint32_t first;  // the first lane with the same answer
+  std::uint32_t first;  // the first lane with the same one
   bool is_first;
   bool is_last;  // of those lanes
   bool is_in_place;
   bool is_awaited;
 
   template <typename Way>
-  __device__ AnswerTo(const Combining<Way>& combining, const Request& request) {
+  __device__ ExpectedPartialSum(const Combining<Way>& combining, const Request& request) {
     const KernelArguments& exchange = combining.exchange;
     rank = request.id < 0 ? -1 : exchange.shape.map.rank_of(request.id);
     rank =
@@ -246,23 +254,24 @@ struct AnswerTo {
   }
 };
 
-// One warp: that of answers that are polled. This thread's is at `index`, and becomes term `position`; kTopkMax: it has none.
+// One warp: that of partial sums that are polled. This thread's is at `index`, and becomes term
+// `position`; kTopkMax: it has none.
 template <typename Way>
 __device__ void list_polled(const Combining<Way>& combining,
-                            const AnswerTo& answered,
+                            const ExpectedPartialSum& expected,
                             std::uint32_t position,
                             std::size_t index) {
   const KernelArguments& exchange = combining.exchange;
   PolledTerms& polled = combining.shared.polled[Group::number()];
   const bool is_polled = position < kTopkMax;
   if (is_polled) {
-    polled.ranks[position] = static_cast<std::uint32_t>(answered.rank);
-    polled.words[position] =
-        at<std::uint64_t>(mine(exchange), exchange.shape.answered_at(combining.number(), index));
+    polled.ranks[position] = static_cast<std::uint32_t>(expected.rank);
+    polled.words[position] = at<std::uint64_t>(
+        mine(exchange), exchange.shape.partial_sum_arrived_at(combining.number(), index));
   }
   const unsigned bits = __reduce_or_sync(kAllLanes, is_polled ? 1U << position : 0);
   const bool once = !combining.keeps_lanes() && (combining.is_reduced() || !combining.weighs());
-  const bool is_cleared = is_polled && (once || answered.is_last);
+  const bool is_cleared = is_polled && (once || expected.is_last);
   const unsigned cleared = __reduce_or_sync(kAllLanes, is_cleared ? 1U << position : 0);
   if (lane() == 0) {
     polled.polled = bits;
@@ -270,26 +279,26 @@ __device__ void list_polled(const Combining<Way>& combining,
   }
 }
 
-// One warp: the answers of a token in the order of the sum, which are waited for. Precision lanes: in the order of lanes,
-// null where there is none.
+// One warp: the partial sums of a token in the order of the sum, which are waited for. Precision
+// lanes: in the order of lanes, null where there is none.
 template <typename Way>
-__device__ void list_answers(const Combining<Way>& combining,
-                             std::uint32_t token,
-                             const Request& request) {
+__device__ void list_partial_sums(const Combining<Way>& combining,
+                                  std::uint32_t token,
+                                  const Request& request) {
   const KernelArguments& exchange = combining.exchange;
   const Shape& shape = exchange.shape;
   Terms& terms = terms_of(combining);
   const std::size_t index = std::size_t{token} * shape.topk + lane();
   const std::int32_t id = request.id;
-  const AnswerTo answered(combining, request);
-  const auto [rank, first, is_first, is_last, is_in_place, is_awaited] = answered;
+  const ExpectedPartialSum expected(combining, request);
+  const auto [rank, first, is_first, is_last, is_in_place, is_awaited] = expected;
   bool has_come = is_in_place;
   if constexpr (Way::kInPlace) {
     has_come = is_first && combining.shared.first_output[rank] != kNoOutputs;
   } else if (Way::kPolls) {
     has_come = is_in_place || is_awaited;  // will have, behind this
   } else if (is_awaited) {
-    has_come = await_answer(combining, static_cast<std::uint32_t>(rank), index);
+    has_come = await_partial_sum(combining, static_cast<std::uint32_t>(rank), index);
   }
   __syncwarp();
   has_come = __shfl_sync(kAllLanes, has_come ? 1 : 0, static_cast<int>(first)) != 0 && id >= 0;
@@ -308,23 +317,25 @@ __device__ void list_answers(const Combining<Way>& combining,
       position += other_counts && is_earlier ? 1 : 0;
     }
   }
-  const std::byte* answer =
-      mine(exchange) + shape.answer_at(combining.number(), std::size_t{token} * shape.topk + first);
+  const std::byte* partial_sum =
+      mine(exchange) +
+      shape.partial_sum_at(combining.number(), std::size_t{token} * shape.topk + first);
   if (has_come && is_remote(exchange, static_cast<std::uint32_t>(rank))) {
-    answer = far_answer(combining, static_cast<std::uint32_t>(rank), request.slot);
+    partial_sum = far_partial_sum(combining, static_cast<std::uint32_t>(rank), request.slot);
   }
   if (is_in_place) {
-    answer =
+    partial_sum =
         combining.call.rows + static_cast<std::size_t>(request.own_place) * combining.call.stride;
   }
   if constexpr (Way::kInPlace) {
-    answer = has_come ? pulled_answer(combining, static_cast<std::uint32_t>(rank), request.slot)
+    partial_sum = has_come
+                      ? pulled_output(combining, static_cast<std::uint32_t>(rank), request.slot)
                       : nullptr;
   }
   if (all_lanes) {
-    terms.from[lane()] = has_come ? answer : nullptr;
+    terms.from[lane()] = has_come ? partial_sum : nullptr;
   } else if (counts) {
-    terms.from[position] = answer;
+    terms.from[position] = partial_sum;
     terms.weights[position] = request.weight;
   }
   const unsigned counted = __ballot_sync(kAllLanes, counts);
@@ -333,12 +344,12 @@ __device__ void list_answers(const Combining<Way>& combining,
   }
   if constexpr (Way::kPolls) {
     const bool is_polled = (all_lanes ? has_come : counts) && !is_in_place;
-    list_polled(combining, answered, is_polled ? position : kTopkMax,
+    list_polled(combining, expected, is_polled ? position : kTopkMax,
                 std::size_t{token} * shape.topk + first);
   }
 }
 
-// A group, where answers are polled: a token's.
+// A group, where partial sums are polled: a token's.
 template <typename Type, typename Way>
 __device__ void store_polled_token(const Combining<Way>& combining, std::uint32_t token) {
   const Shape& shape = combining.exchange.shape;
@@ -360,7 +371,8 @@ __device__ void store_polled_token(const Combining<Way>& combining, std::uint32_
   }
 }
 
-// A group that has read answers as fp8, which are not polled, where others are: clears their places.
+// A group that has read partial sums as fp8, which are not polled, where others are: clears their
+// places.
 template <typename Way>
 __device__ void put_back_fp8(const Combining<Way>& combining) {
   const Shape& shape = combining.exchange.shape;
@@ -421,11 +433,12 @@ __device__ void await_combine_headers(const Combining<Way>& combining) {
   }
 }
 
-// The group's tokens, one after the other, or those that a warp draws; what the plan says of the next is on its way as above.
+// The group's tokens, one after the other, or those that a warp draws; what the plan says of the
+// next is on its way as above.
 template <typename Type, Rows kRows, typename Way>
-class Sums {
+class TokenSums {
  public:
-  __device__ explicit Sums(const Combining<Way>& combining)
+  __device__ explicit TokenSums(const Combining<Way>& combining)
       : combining_(combining),
         token_(kRows == Rows::WarpPerRow ? drawn_token()
                : Way::kPolls             ? Group::index_of_taker(0)
@@ -442,7 +455,7 @@ class Sums {
     token_ = kRows == Rows::WarpPerRow ? drawn_token() : token_ + Group::count();
     next_ = request_of(combining_, token_, tokens_);
     if (Group::warp() == 0) {
-      list_answers(combining_, token, request);
+      list_partial_sums(combining_, token, request);
     }
     Group::sync<kRows>();
     store_token<Type, kRows>(combining_, token);
@@ -460,4 +473,4 @@ class Sums {
   Request next_{};
 };
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -1,7 +1,8 @@
-// Numbers of 16 bytes in registers and sums of rows: term by term from memory, by the copy engine, and as fp8.
-// 660 lines, as all three add the same terms in the same order.
+// Numbers of 16 bytes in registers and sums of rows: term by term from memory, by the copy engine,
+// and as fp8. 660 lines, as all three add the same terms in the same order.
 //
-// Device code, by the threads of a group. In the order of weft/moe.h (weft_moe_precision), so bits are those of CPUs.
+// Device code, by the threads of a group. In the order of weft/moe.h (weft_moe_precision), so bits
+// are those of CPUs.
 #pragma once
 
 #include <weft/moe/number.hpp>
@@ -15,16 +16,16 @@
 #include "moe/src/gpu/kernels/call.cuh"
 #include "moe/src/gpu/kernels/copy_engine.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- Numbers and their sums
 //
-// The types of combine's rows, a unit of 16 bytes at a time: loads to floats (doubles), and rounds back, as
-// moe/src/plan/element.hpp does.
+// The types of combine's rows, a unit of 16 bytes at a time: loads to floats (doubles), and rounds
+// back, as moe/src/plan/element.hpp does.
 //
 // Device code: any thread; a UnitSum belongs to one.
 
-struct Bf16 {
+struct DeviceBf16 {
   using Stored = std::uint16_t;
   using Sum = float;
 
@@ -33,7 +34,7 @@ struct Bf16 {
   static __device__ Stored store(Sum value) { return weft::moe::bfloat16_of(value); }
 };
 
-struct F16 {
+struct DeviceF16 {
   using Stored = std::uint16_t;
   using Sum = float;
 
@@ -43,7 +44,7 @@ struct F16 {
 };
 
 template <typename T>
-struct Plain {
+struct DevicePlain {
   using Stored = T;
   using Sum = T;
 
@@ -69,7 +70,8 @@ inline __device__ double add(double a, double b) {
   return __dadd_rn(a, b);
 }
 
-// Whether there may be a NaN among pairs of bfloat16s: their sum is one then, and if there are infinities of both signs.
+// Whether there may be a NaN among pairs of bfloat16s: their sum is one then, and if there are
+// infinities of both signs.
 class SeenNan {
  public:
   __device__ void look_at(std::uint32_t pair) {
@@ -100,7 +102,7 @@ struct UnitSum {
   Sum sums[kValues] = {};
 
   __device__ void add_unit(const Vector16& unit, bool is_weighted, float weight) {
-    if constexpr (std::is_same_v<Type, Bf16>) {
+    if constexpr (std::is_same_v<Type, DeviceBf16>) {
       add_words({unit.x, unit.y, unit.z, unit.w}, is_weighted, weight);
       return;
     }
@@ -138,9 +140,10 @@ struct UnitSum {
     }
   }
 
-  // Bfloat16, two at once by the GPU's instruction, whose NaN is another than ours: `seen` hears of it.
+  // Bfloat16, two at once by the GPU's instruction, whose NaN is another than ours: `seen` hears of
+  // it.
   __device__ Vector16 rounded_numbers(SeenNan& seen) const {
-    static_assert(std::is_same_v<Type, Bf16>);
+    static_assert(std::is_same_v<Type, DeviceBf16>);
     std::uint32_t words[4];
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -153,7 +156,7 @@ struct UnitSum {
   }
 
   __device__ Vector16 rounded() const {
-    if constexpr (std::is_same_v<Type, Bf16>) {
+    if constexpr (std::is_same_v<Type, DeviceBf16>) {
       SeenNan seen;
       const Vector16 numbers = rounded_numbers(seen);
       if (!seen.maybe()) {
@@ -185,10 +188,11 @@ struct UnitSum {
 
 // ---- Sums
 //
-// Sums of rows, by a group: in the order of the terms, with as many loads on their way as registers hold.
-// Products and sums are not contracted, so they have the bits of the CPU's (formats.cuh).
+// Sums of rows, by a group: in the order of the terms, with as many loads on their way as registers
+// hold. Products and sums are not contracted, so they have the bits of the CPU's (formats.cuh).
 //
-// Device code: all threads of a group together. Terms lie in shared memory, behind the group's barrier.
+// Device code: all threads of a group together. Terms lie in shared memory, behind the group's
+// barrier.
 
 // Rows that a group adds up or copies.
 struct Terms {
@@ -219,11 +223,13 @@ struct SomeTerms {
   }
 };
 
-// How a sum loads its terms and stores what it makes: from and to memory that is read behind a barrier.
+// How a sum loads its terms and stores what it makes: from and to memory that is read behind a
+// barrier.
 struct Plainly {
   static __device__ Vector16 load(const Vector16* from) { return device::load_shared(from); }
 
-  // Behind the loads of `terms`, those of a group from `first` on: loaded[u][i] is unit + u * the group's size of term i.
+  // Behind the loads of `terms`, those of a group from `first` on: loaded[u][i] is unit + u * the
+  // group's size of term i.
   template <Rows kRows, std::uint32_t kUnitsAtOnce, std::uint32_t kTerms>
   static __device__ void settle(const SomeTerms<kTerms>& /*terms*/,
                                 std::uint32_t /*unit*/,
@@ -233,7 +239,8 @@ struct Plainly {
   static __device__ void store(Vector16* to, const Vector16& data) { device::store_data(to, data); }
 };
 
-// Adds up to kTerms terms to the sums of kUnitsAtOnce units, a group's threads apart, with all loads on their way together.
+// Adds up to kTerms terms to the sums of kUnitsAtOnce units, a group's threads apart, with all
+// loads on their way together.
 template <typename Type,
           Rows kRows,
           std::uint32_t kUnitsAtOnce,
@@ -267,9 +274,9 @@ __device__ void add_terms(const SomeTerms<kTerms>& terms,
   }
 }
 
-// The group's terms, added in their order, to `to`: a thread has kUnitsAtOnce units at once, or one if they are not `together`, and
-// kTerms terms of each. (The code is the same for 1 unit and for several: written for one alone, the kernels for few rows spilled 24
-// bytes.)
+// The group's terms, added in their order, to `to`: a thread has kUnitsAtOnce units at once, or one
+// if they are not `together`, and kTerms terms of each. (The code is the same for 1 unit and for
+// several: written for one alone, the kernels for few rows spilled 24 bytes.)
 template <typename Type,
           Rows kRows,
           std::uint32_t kUnitsAtOnce,
@@ -337,7 +344,8 @@ __device__ void store_sum_of_two(
   }
 }
 
-// Where rows are few. Few terms are those of a team of few ranks: then several units at once keep as many loads on their way.
+// Where rows are few. Few terms are those of a team of few ranks: then several units at once keep
+// as many loads on their way.
 template <typename Type, typename Moves = Plainly>
 __device__ void store_sum(
     const Terms& terms, std::uint32_t units, std::byte* to, bool weighs, Moves&& moves = {}) {
@@ -367,8 +375,9 @@ __device__ void copy_units(const std::byte* from, std::byte* to, std::uint32_t u
 
 // ---- By the copy engine
 //
-// Sums of rows whose pieces come through a warp's pipeline: those of all terms at once, so that a warp has all of its shared memory on
-// its way, and no register waits. The same bits as those of sums.cuh.
+// Sums of rows whose pieces come through a warp's pipeline: those of all terms at once, so that a
+// warp has all of its shared memory on its way, and no register waits. The same bits as those of
+// sums.cuh.
 //
 // Device code: all threads of a warp together.
 
@@ -405,8 +414,8 @@ __device__ void store_sum_of_piece(const SumPiece& piece, Vector16* to, SeenNan&
 #pragma unroll 1
   for (std::uint32_t unit = lane(); unit < piece.units; unit += 2 * kWarp) {
     const bool has_second = unit + kWarp < piece.units;
-    UnitSum<Bf16> first;
-    UnitSum<Bf16> second;
+    UnitSum<DeviceBf16> first;
+    UnitSum<DeviceBf16> second;
 #pragma unroll
     for (std::uint32_t i = 0; i < terms; ++i) {
       const float weight = !kWeighs ? 0 : kTerms != 0 ? weights[i] : piece.terms.weights[i];
@@ -435,8 +444,9 @@ __device__ void store_sum_of_piece(const SumPiece& piece, Vector16* to, SeenNan&
   }
 }
 
-// Behind a barrier of the warp's threads that have written `terms`, and acquired what these are, and fence_global_for_bulk. 1 to kBulkTermsMax
-// terms of bfloat16s. False if some sum may be NaN, whose bits are left to the caller: the code for them would lie in the loop.
+// Behind a barrier of the warp's threads that have written `terms`, and acquired what these are,
+// and fence_global_for_bulk. 1 to kBulkTermsMax terms of bfloat16s. False if some sum may be NaN,
+// whose bits are left to the caller: the code for them would lie in the loop.
 template <bool kWeighs, typename Memory>
 __device__ bool store_sum_by_bulk(const BulkPipeline<Memory>& pipeline,
                                   const Terms& terms,
@@ -468,13 +478,14 @@ __device__ bool store_sum_by_bulk(const BulkPipeline<Memory>& pipeline,
 
 // ---- As fp8
 //
-// Sums that travel as fp8 (weft/moe/row.hpp Fp8Row): made on the experts' rank, added up at the source. Bit for bit what
-// moe/src/plan/element.hpp does.
+// Sums that travel as fp8 (weft/moe/row.hpp Fp8Row): made on the experts' rank, added up at the
+// source. Bit for bit what moe/src/plan/element.hpp does.
 //
-// Device code: all threads of a group together. Terms lie in shared memory, behind the group's barrier. A thread has 16 values;
-// 8 neighbours share a scale.
+// Device code: all threads of a group together. Terms lie in shared memory, behind the group's
+// barrier. A thread has 16 values; 8 neighbours share a scale.
 
-// weft::moe::encode for fp8, two numbers at once. Compute capability 8.9 and later have an instruction for it.
+// weft::moe::encode for fp8, two numbers at once. Compute capability 8.9 and later have an
+// instruction for it.
 inline __device__ std::uint32_t fp8_pair(bool is_e4m3, float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
   const weft::moe::SmallFormat format =
@@ -556,8 +567,8 @@ struct SixteenSums {
   }
 };
 
-// A row of sums at `to`. add(sums, i): adds the terms of values 16 i to 16 i + 15. All threads of a warp make the same turns, because
-// neighbours compare.
+// A row of sums at `to`. add(sums, i): adds the terms of values 16 i to 16 i + 15. All threads of a
+// warp make the same turns, because neighbours compare.
 template <typename Type, typename Add>
 __device__ void store_as_fp8(std::uint32_t hidden, std::byte* to, Add&& add) {
   namespace wm = weft::moe;
@@ -661,4 +672,4 @@ __device__ void store_sum_of_fp8(const Terms& terms, std::uint32_t hidden, std::
   }
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -1,8 +1,8 @@
-// The threads of a block that do something together: groups, which send and sum rows; takers of polled rows; warps, which draw what
-// they do.
+// The threads of a block that do something together: groups, which send and sum rows; takers of
+// polled rows; warps, which draw what they do.
 //
-// Device code. Barriers of a block by number: 0 of all; from 1 on groups; behind those of few, takers, and what they tell each other;
-// 15 readers of headers (receive_headers.cuh).
+// Device code. Barriers of a block by number: 0 of all; from 1 on groups; behind those of few,
+// takers, and what they tell each other; 15 readers of headers (receive_headers.cuh).
 #pragma once
 
 #include <weft/device/access.cuh>
@@ -14,7 +14,7 @@
 #error "compiled by in_node.cu and between_nodes.cu"
 #endif
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 inline constexpr std::uint32_t kThreads = 512;  // of a block
 inline constexpr std::uint32_t kGroupsMax = 16;
@@ -22,10 +22,11 @@ inline constexpr int kGroupsOfFew = 4;  // at most, in kernels for few rows
 inline constexpr std::uint32_t kWarp = 32;
 inline constexpr unsigned kAllLanes = ~0U;
 
-// BlockPerRow: groups of 128 threads, or of a whole block. WarpPerRow: each group is a warp, so that most of a multiprocessor's have loads on
-// their way while one waits. Kernels of their own, as those for few rows must not spill: the first touch of a kernel's stack
-// takes 1 us. Loops that a call with few rows goes through once or twice are not unrolled, as a kernel waits for each line of code that
-// it fetches for the first time (moe/docs/MOE_MEASUREMENTS.md).
+// BlockPerRow: groups of 128 threads, or of a whole block. WarpPerRow: each group is a warp, so
+// that most of a multiprocessor's have loads on their way while one waits. Kernels of their own, as
+// those for few rows must not spill: the first touch of a kernel's stack takes 1 us. Loops that a
+// call with few rows goes through once or twice are not unrolled, as a kernel waits for each line
+// of code that it fetches for the first time (moe/docs/MOE_MEASUREMENTS.md).
 enum class Rows { BlockPerRow, WarpPerRow };
 
 inline __device__ std::uint32_t lane() {
@@ -37,7 +38,8 @@ inline __device__ std::uint32_t thread_of_block() {
   return threadIdx.y * blockDim.x + threadIdx.x;
 }
 
-// Threads that handle a row together: 128; a whole block when there are few rows, a warp when there are many.
+// Threads that handle a row together: 128; a whole block when there are few rows, a warp when there
+// are many.
 struct Group {
   static __device__ std::uint32_t thread() { return threadIdx.x; }
 
@@ -81,12 +83,12 @@ struct Group {
     }
   }
 
-  // Among all groups of the grid; neighbours are in different blocks. Senders begin with the last block, because the first ones send
-  // the headers.
+  // Among all groups of the grid; neighbours are in different blocks. Senders begin with the last
+  // block, because the first ones send the headers.
   static __device__ std::uint32_t index() { return index_in(gridDim.x - 1 - blockIdx.x); }
 
-  // Receivers begin with the first block that sends no header: with few rows they are not those who send, and have read
-  // what they need before the rows come.
+  // Receivers begin with the first block that sends no header: with few rows they are not those who
+  // send, and have read what they need before the rows come.
   static __device__ std::uint32_t index_of_receiver(std::uint32_t headers) {
     return index_in(block_of_receiver(headers));
   }
@@ -103,7 +105,8 @@ struct Group {
 
   static __device__ std::uint32_t count() { return gridDim.x * of_block(); }
 
-  // Of the block that ends a combine for all: it sends first, and has no token before others have one.
+  // Of the block that ends a combine for all: it sends first, and has no token before others have
+  // one.
   static __device__ bool is_of_last_block() { return blockIdx.x == gridDim.x - 1; }
 
  private:
@@ -128,7 +131,8 @@ struct Taker {
     asm volatile("bar.sync %0, %1;" ::"r"(1 + kGroupsOfFew + number()), "n"(kSize) : "memory");
   }
 
-  // Behind what the last kReaders of them have read, which the others need. Those wait for none of the others, as these may yet send.
+  // Behind what the last kReaders of them have read, which the others need. Those wait for none of
+  // the others, as these may yet send.
   template <std::uint32_t kReaders>
   static __device__ void go_on() {
     constexpr std::uint32_t kFirst = 1 + 2 * kGroupsOfFew;
@@ -152,8 +156,9 @@ struct Taker {
   static __device__ std::uint32_t count() { return gridDim.x * kGroupsOfFew; }
 };
 
-// A warp: the first of kAtOnce numbers that no other has drawn. Blocks take turns by kTogether numbers, of which their warps draw.
-// Neighbours in one block are up to 3 % faster. `drawn` is in shared memory, 0 before.
+// A warp: the first of kAtOnce numbers that no other has drawn. Blocks take turns by kTogether
+// numbers, of which their warps draw. Neighbours in one block are up to 3 % faster. `drawn` is in
+// shared memory, 0 before.
 template <std::uint32_t kAtOnce, std::uint32_t kTogether>
 __device__ std::uint32_t draw(std::uint32_t& drawn) {
   static_assert(kTogether % kAtOnce == 0);
@@ -165,4 +170,4 @@ __device__ std::uint32_t draw(std::uint32_t& drawn) {
   return (number / kTogether * gridDim.x + blockIdx.x) * kTogether + number % kTogether;
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -7,7 +7,7 @@
 
 #include "src/gpu/cuda/driver.hpp"
 
-namespace weft::gpu::moe {
+namespace weft::moe::gpu {
 
 struct Turns::Use {
   cudaEvent_t ended = nullptr;  // of the last kernel, on this stream
@@ -32,11 +32,12 @@ Process& process() {
 }  // namespace
 
 Turns::Turns() : use_(std::make_unique<Use>()) {
-  check(cudaEventCreateWithFlags(&use_->ended, cudaEventDisableTiming), "cudaEventCreate");
+  weft::gpu::check(cudaEventCreateWithFlags(&use_->ended, cudaEventDisableTiming),
+                   "cudaEventCreate");
   // From the second exchange on each launch leaves an event. Those before it are over.
   const std::lock_guard lock(process().mutex);
   if (process().all.size() == 1) {
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    weft::gpu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
   process().all.push_back(this);
 }
@@ -82,4 +83,4 @@ int Turns::Turn::end() {
   return cudaEventRecord(use.ended, stream_);
 }
 
-}  // namespace weft::gpu::moe
+}  // namespace weft::moe::gpu

@@ -1,21 +1,22 @@
-// The send of a combine: what a dispatch brought here is answered (answers.cuh says how).
+// The send of a combine: partial sums of what a dispatch brought here (partial_sums.cuh says how).
 //
-// Device code: a group for each row; the group's first warp reads the plan. Words of peers are stored behind a fence that
-// follows the group's barrier (copy_engine.cuh).
+// Device code: a group for each row; the group's first warp reads the plan. Words of peers are
+// stored behind a fence that follows the group's barrier (copy_engine.cuh).
 #pragma once
 
-#include "moe/src/gpu/kernels/answers.cuh"
+#include "moe/src/gpu/kernels/partial_sums.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // A sum, or a row, that is stored for one who polls it.
 struct SumForPoller : Plainly, ForPoller {
   using ForPoller::store;
 };
 
-// A row that dispatch brought here. Loaded ahead: what compares the loads comes when the row is sent, as a warp waits there. Only the
-// group's first warp knows more than the first two: the words are the same few for all groups.
-struct Answered {
+// A row that dispatch brought here. Loaded ahead: what compares the loads comes when the row is
+// sent, as a warp waits there. Only the group's first warp knows more than the first two: the words
+// are the same few for all groups.
+struct ReceivedRow {
   std::uint32_t source;
   std::uint32_t slot;
   std::int32_t rows;  // of the source
@@ -27,17 +28,18 @@ struct Answered {
   __device__ bool exists() const { return static_cast<std::int32_t>(slot) < rows && lane >= 0; }
 };
 
-// Number `index` of all, slot by slot. Its loads do not wait for each other: the plan has room for rows that did not come.
+// Number `index` of all, slot by slot. Its loads do not wait for each other: the plan has room for
+// rows that did not come.
 template <typename Way>
-__device__ Answered answered_row(const Combining<Way>& combining, std::uint32_t index) {
+__device__ ReceivedRow received_row(const Combining<Way>& combining, std::uint32_t index) {
   const KernelArguments& exchange = combining.exchange;
   const Shape& shape = exchange.shape;
   std::byte* plan = combining.call.plan;
-  // A rank that is alone answers nobody where its rows are added in place.
+  // A rank that is alone sends nothing where its rows are added in place.
   const std::uint32_t slot =
       combining.sources() == 0 ? shape.max_tokens : slot_of(exchange, index, combining.sources());
   const std::uint32_t source = combining.source(index - slot * combining.sources());
-  Answered row{source, slot, 0, -1, -1, 0};
+  ReceivedRow row{source, slot, 0, -1, -1, 0};
   if (slot >= shape.max_tokens || !combining.call.phases.sends || Group::warp() != 0) {
     return row;
   }
@@ -53,26 +55,27 @@ __device__ Answered answered_row(const Combining<Way>& combining, std::uint32_t 
 }
 
 template <typename Way>
-__device__ void note_answer(const Combining<Way>& combining,
-                            const Answered& row,
-                            std::size_t index,
-                            std::uint32_t copy) {
+__device__ void note_partial_sum(const Combining<Way>& combining,
+                                 const ReceivedRow& row,
+                                 std::size_t index,
+                                 std::uint32_t copy) {
   const KernelArguments& exchange = combining.exchange;
   const std::uint32_t group = Group::number();
   if (is_remote(exchange, row.source)) {  // reduced: one for each row
-    combining.shared.to[group][copy] = staged_answer(combining, row.source, row.slot);
-    combining.shared.answered[group][copy] = nullptr;
+    combining.shared.to[group][copy] = staged_partial_sum(combining, row.source, row.slot);
+    combining.shared.arrived[group][copy] = nullptr;
     return;
   }
   std::byte* memory = exchange.memory[row.source];
-  combining.shared.to[group][copy] = memory + exchange.shape.answer_at(combining.number(), index);
-  combining.shared.answered[group][copy] =
-      at<std::uint64_t>(memory, exchange.shape.answered_at(combining.number(), index));
+  combining.shared.to[group][copy] =
+      memory + exchange.shape.partial_sum_at(combining.number(), index);
+  combining.shared.arrived[group][copy] =
+      at<std::uint64_t>(memory, exchange.shape.partial_sum_arrived_at(combining.number(), index));
 }
 
 // One warp: the experts' rows that belong to this row, lanes ascending.
 template <typename Way>
-__device__ void list_experts(const Combining<Way>& combining, const Answered& row) {
+__device__ void list_experts(const Combining<Way>& combining, const ReceivedRow& row) {
   const KernelArguments& exchange = combining.exchange;
   const Shape& shape = exchange.shape;
   Terms& terms = terms_of(combining);
@@ -94,13 +97,13 @@ __device__ void list_experts(const Combining<Way>& combining, const Answered& ro
     terms.weights[index] = weight;
     if (!combining.is_reduced()) {
       const std::size_t token = static_cast<std::uint32_t>(row.lane) / shape.topk;
-      note_answer(combining, row, token * shape.topk + lane(), index);
+      note_partial_sum(combining, row, token * shape.topk + lane(), index);
     }
   }
   if (lane() == 0) {
     terms.count = static_cast<std::uint32_t>(__popc(counted));
     if (combining.is_reduced()) {
-      note_answer(combining, row, static_cast<std::size_t>(row.lane), 0);
+      note_partial_sum(combining, row, static_cast<std::size_t>(row.lane), 0);
     }
   }
   if constexpr (kBetweenNodes) {
@@ -110,7 +113,7 @@ __device__ void list_experts(const Combining<Way>& combining, const Answered& ro
   }
 }
 
-// Where ranks of this node answer together.
+// Where ranks of this node make one partial sum together.
 template <typename Type, Rows kRows, typename Way>
 __device__ void send_part(const Combining<Way>& combining, PendingWords<kRows>& words) {
   const Terms& terms = terms_of(combining);
@@ -119,12 +122,13 @@ __device__ void send_part(const Combining<Way>& combining, PendingWords<kRows>& 
                    combining.shared.to[group][0], combining.weighs());
   Group::sync<kRows>();
   const bool has_part = Group::thread() == 0 && terms.count > 0;
-  words.add(has_part ? combining.shared.answered[group][0] : nullptr, combining.number());
+  words.add(has_part ? combining.shared.arrived[group][0] : nullptr, combining.number());
 }
 
-// The experts whose rows make up the answer; none if its source is gone. Ends with the group's barrier.
+// The experts whose rows make up the partial sum; none if its source is gone. Ends with the group's
+// barrier.
 template <Rows kRows, typename Way>
-__device__ void begin_answer(const Combining<Way>& combining, const Answered& row) {
+__device__ void begin_partial_sum(const Combining<Way>& combining, const ReceivedRow& row) {
   const KernelArguments& exchange = combining.exchange;
   const bool is_here = row.exists() && !combining.is_gone(row.source);  // first warp
   if constexpr (kRows == Rows::WarpPerRow && Way::kByRank) {
@@ -145,12 +149,12 @@ __device__ void begin_answer(const Combining<Way>& combining, const Answered& ro
 }
 
 template <typename Type, Rows kRows, typename Way>
-__device__ void send_answer(const Combining<Way>& combining,
-                            const Answered& row,
-                            PendingWords<kRows>& words) {
+__device__ void send_partial_sum(const Combining<Way>& combining,
+                                 const ReceivedRow& row,
+                                 PendingWords<kRows>& words) {
   const KernelArguments& exchange = combining.exchange;
   const std::uint32_t group = Group::number();
-  begin_answer<kRows>(combining, row);
+  begin_partial_sum<kRows>(combining, row);
   if constexpr (kBetweenNodes) {
     if (shares_rows(exchange, row.source)) {
       send_part<Type, kRows>(combining, words);
@@ -159,14 +163,14 @@ __device__ void send_answer(const Combining<Way>& combining,
   }
   const Terms& terms = terms_of(combining);
   const std::uint32_t units = exchange.shape.output_bytes / kUnit;
-  std::uint32_t answers = terms.count;
+  std::uint32_t partial_sums = terms.count;
   SumForPoller for_poller;
   if constexpr (Way::kAs == Travels::Fp8) {
     if (terms.count > 0) {
       store_fp8_sum<Type>(terms, exchange.shape.hidden, combining.shared.to[group][0],
                           combining.weighs());
     }
-    answers = min(terms.count, 1U);
+    partial_sums = min(terms.count, 1U);
   } else if (terms.count > 0 && combining.is_reduced() && !Way::kByRank) {
     if constexpr (Way::kPolls) {
       store_sum_by<Type, kRows, 1, 4>(terms, units, combining.shared.to[group][0],
@@ -174,7 +178,7 @@ __device__ void send_answer(const Combining<Way>& combining,
     } else {
       store_sum_of_terms<Type, kRows>(combining, combining.shared.to[group][0], combining.weighs());
     }
-    answers = 1;
+    partial_sums = 1;
   } else if constexpr (kRows == Rows::WarpPerRow && Way::kByRank) {
     if (lane() == 0 && terms.count > 0) {
       combining.pipeline().store_row(
@@ -198,20 +202,22 @@ __device__ void send_answer(const Combining<Way>& combining,
     }
   }
   Group::sync<kRows>();
-  const bool has_answer = Group::thread() < answers;
-  std::uint64_t* word = has_answer ? combining.shared.answered[group][Group::thread()] : nullptr;
+  const bool has_partial_sum = Group::thread() < partial_sums;
+  std::uint64_t* word =
+      has_partial_sum ? combining.shared.arrived[group][Group::thread()] : nullptr;
   words.add(word, combining.number());
 }
 
-// The group's share of the rows to answer, one after the other. What the plan says of the next is on its way while one is sent.
+// The group's share of the partial sums to send, one after the other. What the plan says of the
+// next is on its way while one is sent.
 template <typename Type, Rows kRows, typename Way>
-class Answers {
+class PartialSums {
  public:
-  // The first `groups` groups of each block answer.
-  __device__ Answers(const Combining<Way>& combining, std::uint32_t groups)
-      : combining_(combining), sent_(combining.exchange, combining.entered, groups) {
-    next_ = answered_row(combining, sent_.index());
-    sent_.begin_next();
+  // The first `groups` groups of each block send.
+  __device__ PartialSums(const Combining<Way>& combining, std::uint32_t groups)
+      : combining_(combining), numbers_(combining.exchange, combining.entered, groups) {
+    next_ = received_row(combining, numbers_.index());
+    numbers_.begin_next();
     if constexpr (Way::kByRank) {
       const auto* rows =
           at<std::int32_t>(combining.call.plan, combining.exchange.shape.plan().rows_here_at());
@@ -223,11 +229,12 @@ class Answers {
     }
   }
 
-  // Behind the barrier with which the block enters. In rank layouts each block reads the most rows from the plan: where one thread did so
-  // for all, 1 to 8 tokens took 0.3 to 0.6 us longer, for a reason that is not known.
+  // Behind the barrier with which the block enters. In rank layouts each block reads the most rows
+  // from the plan: where one thread did so for all, 1 to 8 tokens took 0.3 to 0.6 us longer, for a
+  // reason that is not known.
   __device__ bool has_more() const {
     const std::uint32_t most = Way::kByRank ? most_ : combining_.shared.most_rows;
-    return sent_.index() < most * combining_.sources();
+    return numbers_.index() < most * combining_.sources();
   }
 
   __device__ void send_all() {
@@ -238,22 +245,22 @@ class Answers {
 
  private:
   __device__ void send_next() {
-    const Answered row = next_;
-    sent_.next();
-    sent_.begin_next();
-    next_ = answered_row(combining_, sent_.index());
-    send_answer<Type, kRows>(combining_, row, words_);
-    end_far_answer(combining_, row.source, row.slot);
+    const ReceivedRow row = next_;
+    numbers_.next();
+    numbers_.begin_next();
+    next_ = received_row(combining_, numbers_.index());
+    send_partial_sum<Type, kRows>(combining_, row, words_);
+    end_far_partial_sum(combining_, row.source, row.slot);
     if (!has_more()) {
       words_.store(combining_.number());
     }
   }
 
   const Combining<Way>& combining_;
-  Sent<kRows> sent_;
+  SendNumbers<kRows> numbers_;
   std::uint32_t most_ = 0;
-  Answered next_{};
+  ReceivedRow next_{};
   PendingWords<kRows> words_;
 };
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS

@@ -1,5 +1,6 @@
-// Before sums are sent in a combine: who asks for what, and the answers for other nodes, which ranks of a node give together.
-// 600 lines, as the answers of a node are made of the parts that the first half describes.
+// Partial sums of a combine, before they are sent: what is requested of which rank, and those for
+// other nodes, which ranks of a node make together. 600 lines, as the partial sums of a node are
+// made of the parts that the first half describes.
 //
 // Device code, by all threads of the grid.
 #pragma once
@@ -11,22 +12,29 @@
 #include "moe/src/gpu/kernels/polled.cuh"
 #include "moe/src/gpu/kernels/sums.cuh"
 
-namespace weft::gpu::moe::WEFT_MOE_KERNELS {
+namespace weft::moe::gpu::WEFT_MOE_KERNELS {
 
 // ---- A combine as its kernel began it
 //
-// One combine. Send: for each row that a dispatch brought here, a group sums the experts' rows in the order of lanes (or
-// sends each), and stores the answer where the source looks for it: at token * topk + the first lane that came here, so
-// nobody has to be told a place. Receive: for each token a group waits for its answers and sums them, ranks ascending, or
-// lanes ascending. Outputs in place are not sent: each rank reads those of its tokens where they are (store_sums.cuh).
+// A partial sum is the sum of a token's expert outputs on one rank (or, with precision exact or
+// lanes, one of them), which that rank returns to the token's source.
 //
-// Weights that come only now go to all ranks first, as parcels; the experts' ranks wait for those of a row when they sum it.
+// One combine. Send: for each row that a dispatch brought here, a group sums the experts' rows in
+// the order of lanes (or sends each), and stores the partial sum where the source looks for it: at
+// token * topk + the first lane that came here, so nobody has to be told a place. Receive: for each
+// token a group waits for its partial sums and adds them, ranks ascending, or lanes ascending.
+// Outputs in place are not sent: each rank reads those of its tokens where they are
+// (store_sums.cuh).
+//
+// Weights that come only now go to all ranks first, as parcels; the experts' ranks wait for those
+// of a row when they sum it.
 
-// The answers that a group adds up, by the number of the term, where they are polled. Those of this rank that stay where they are
-// (adds_in_place) are not.
+// The partial sums that a group adds up, by the number of the term, where they are polled. Those of
+// this rank that stay where they are (adds_in_place) are not.
 struct PolledTerms {
-  std::uint32_t polled;   // as bits
-  std::uint32_t cleared;  // of those, the last with their answer: several lanes may name an expert
+  std::uint32_t polled;  // as bits
+  std::uint32_t
+      cleared;  // of those, the last with their partial sum: several lanes may name an expert
   std::uint32_t ranks[kTopkMax];
   const std::uint64_t* words[kTopkMax];
 };
@@ -34,7 +42,9 @@ struct PolledTerms {
 struct CombineMemory {
   Terms terms[kGroupsMax];
   std::byte* to[kGroupsMax][kTopkMax];
-  std::uint64_t* answered[kGroupsMax][kTopkMax];  // null: the answer is for another node
+  std::uint64_t*
+      arrived[kGroupsMax]
+             [kTopkMax];  // the words that say so; null: the partial sum is for another node
   PolledTerms polled[kGroupsOfFew];
   std::uint32_t tokens;                   // of this rank
   std::uint32_t most_rows;                // that came from one
@@ -45,11 +55,13 @@ struct CombineMemory {
 // Each warp's, where rows are many.
 using CombinePipeline = BulkPipelineMemory<4, 3328>;
 
-// How an answer is known to be here: by its word; by its own bytes (store_sums.cuh); or it is never sent (store_sums.cuh).
+// How a partial sum is known to be here: by its word; by its own bytes (store_sums.cuh); or it is
+// never sent (store_sums.cuh).
 enum class Known { ByWord, Polled, InPlace };
 
-// Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8 and the ways to know of an answer:
-// they are shorter, and need fewer registers, than one for all.
+// Rank layouts and expert layouts have kernels of their own, and so have sums that travel as fp8
+// and the ways to know of a partial sum: they are shorter, and need fewer registers, than one for
+// all.
 template <bool kIsByRank, Travels kTravels, Known kIsKnown = Known::ByWord>
 struct Way {
   static constexpr bool kByRank = kIsByRank;
@@ -93,13 +105,15 @@ struct Combining {
 
   __device__ bool is_gone(std::uint32_t rank) const { return (entered.missing >> rank & 1) != 0; }
 
-  // Rows by rank that this rank sent to itself are added where they lie. A send alone may not count on them to stay.
+  // Rows by rank that this rank sent to itself are added where they lie. A send alone may not count
+  // on them to stay.
   __device__ bool adds_in_place(std::uint32_t rank) const {
     return Way::kByRank && !Way::kInPlace && rank == static_cast<std::uint32_t>(exchange.me) &&
            call.phases.sends && call.phases.receives && Way::kAs == Travels::Rounded;
   }
 
-  // Ranks whose rows are answered, one after the other: without this one, if its are not sent.
+  // Ranks to which partial sums are sent, one after the other: without this one, if its are not
+  // sent.
   __device__ std::uint32_t sources() const {
     return exchange.shape.ranks() -
            (adds_in_place(static_cast<std::uint32_t>(exchange.me)) ? 1 : 0);
@@ -129,8 +143,9 @@ __device__ Terms& terms_of(const Combining<Way>& combining) {
   return combining.shared.terms[Group::number()];
 }
 
-// In place: whether a thread loads several units of each term at once, as loads take long from other GPUs. With many on their way the
-// link is slower: 32 tokens of four ranks take 1.2 us less one by one, 8 take 0.5 us more.
+// In place: whether a thread loads several units of each term at once, as loads take long from
+// other GPUs. With many on their way the link is slower: 32 tokens of four ranks take 1.2 us less
+// one by one, 8 take 0.5 us more.
 template <typename Way>
 __device__ bool loads_together(const Combining<Way>& combining) {
   constexpr std::uint32_t kMostRows = 64;
@@ -166,13 +181,13 @@ inline __device__ unsigned lanes_below() {
   return (1U << lane()) - 1;
 }
 
-// ---- Heads and weights
+// ---- Combine headers and weights
 
 // One thread: the output with which those for `rank` begin.
 template <typename Way>
 __device__ std::int32_t first_output_for(const Combining<Way>& combining, std::uint32_t rank) {
   const Shape& shape = combining.exchange.shape;
-  if (combining.exchange.layout == WEFT_MOE_RANK_MAJOR) {
+  if (is_in_place(combining.exchange.layout)) {
     return static_cast<std::int32_t>(combining.call.first_output + rank * shape.max_tokens);
   }
   const auto* rows = at<std::int32_t>(combining.call.plan, shape.plan().rows_here_at());
@@ -183,8 +198,9 @@ __device__ std::int32_t first_output_for(const Combining<Way>& combining, std::u
   return first;
 }
 
-// All threads of the grid, before the block enters: the fence takes longer than that, and others wait for combine headers. Where answers are sent,
-// it stands in send_combine_headers, as what a block sends waits for its entry.
+// All threads of the grid, before the block enters: the fence takes longer than that, and others
+// wait for combine headers. Where partial sums are sent, it stands in send_combine_headers, as what
+// a block sends waits for its entry.
 inline __device__ void release_outputs(const KernelArguments& exchange, const Combine& call) {
   if (call.phases.sends && blockIdx.x < exchange.shape.ranks() && thread_of_block() == 0) {
     // SYNC moe-outputs: what kernels before this one wrote there, and put back.
@@ -201,7 +217,7 @@ __device__ void send_combine_headers(const Combining<Way>& combining) {
       if constexpr (Way::kInPlace) {
         header.rows = first_output_for(combining, rank);  // behind release_outputs
       } else if (exchange.shape.polls) {
-        // SYNC moe-polled-answers: what others store there in later calls.
+        // SYNC moe-polled-partial-sums: what others store there in later calls.
         device::fence_release();
       }
       send_parcel_to(exchange, rank,
@@ -230,7 +246,8 @@ __device__ void post_weights(const Combining<Way>& combining,
   }
 }
 
-// One thread: waits for the combine header of `rank`. False if it does not come, or makes another combine, which the last block records.
+// One thread: waits for the combine header of `rank`. False if it does not come, or makes another
+// combine, which the last block records.
 template <typename Way>
 __device__ bool await_combine_header(const Combining<Way>& combining,
                                      std::uint32_t rank,
@@ -247,7 +264,7 @@ __device__ bool await_combine_header(const Combining<Way>& combining,
     // SYNC moe-outputs: outputs that the block reads behind its barrier; and as below.
     device::fence_acquire();
   } else {
-    // SYNC moe-polled-answers: where later kernels store is clear.
+    // SYNC moe-polled-partial-sums: where later kernels store is clear.
     device::fence_acquire();
   }
   if (has_come && header.mode != combining.mode() && Group::is_of_last_block()) {
@@ -287,7 +304,8 @@ __device__ void send_weights(const Combining<Way>& combining) {
   }
 }
 
-// One thread: the weight of a lane of `source`, which it was given only now; 0 if the source does not come.
+// One thread: the weight of a lane of `source`, which it was given only now; 0 if the source does
+// not come.
 template <typename Way>
 __device__ float await_weight(const Combining<Way>& combining,
                               std::uint32_t source,
@@ -304,47 +322,50 @@ __device__ float await_weight(const Combining<Way>& combining,
   return has_come ? __uint_as_float(static_cast<std::uint32_t>(data >> (index % 2 * 32))) : 0.0F;
 }
 
-// ---- Answers for other nodes
+// ---- Partial sums for other nodes
 //
-// Answers for ranks of other nodes. All that a rank gets are staged slot by slot and put as one message, because slots are the
+// All that a rank gets are staged slot by slot and put as one message, because slots are the
 // same on both sides. The message has one word, which the source looks at for each of its tokens.
 //
-// Device code: whoever stages the last answer for a rank puts the message, as for the rows of a dispatch (nodes.cuh).
+// Device code: whoever stages the last partial sum for a rank puts the message, as for the rows of
+// a dispatch (nodes.cuh).
 
 // Rows for ranks of other nodes travel as they are summed, so those of fp8 are shorter.
 template <typename Way>
-__device__ std::size_t answer_bytes(const Combining<Way>& combining) {
+__device__ std::size_t partial_sum_bytes(const Combining<Way>& combining) {
   const Shape& shape = combining.exchange.shape;
   return Way::kAs == Travels::Fp8 ? weft::moe::Fp8Row{shape.hidden}.bytes() : shape.output_bytes;
 }
 
-// Where the answer of `rank`, on another node, to this rank's row in `slot` there arrives.
+// Where the partial sum of `rank`, on another node, of this rank's row in `slot` there arrives.
 template <typename Way>
-const __device__ std::byte* far_answer(const Combining<Way>& combining,
-                                       std::uint32_t rank,
-                                       std::int32_t slot) {
+const __device__ std::byte* far_partial_sum(const Combining<Way>& combining,
+                                            std::uint32_t rank,
+                                            std::int32_t slot) {
   const KernelArguments& exchange = combining.exchange;
   return mine(exchange) +
-         Staging{exchange.shape}.far_answer_at(combining.number(), exchange.place_there[rank]) +
-         static_cast<std::size_t>(slot) * answer_bytes(combining);
+         Staging{exchange.shape}.far_partial_sum_at(combining.number(),
+                                                    exchange.place_there[rank]) +
+         static_cast<std::size_t>(slot) * partial_sum_bytes(combining);
 }
 
-// The word of all answers of `rank`, which is on another node.
+// The word of all partial sums of `rank`, which is on another node.
 template <typename Way>
-const __device__ std::uint64_t* far_answered(const Combining<Way>& combining, std::uint32_t rank) {
+const __device__ std::uint64_t* far_partial_sums_arrived(const Combining<Way>& combining,
+                                                         std::uint32_t rank) {
   const KernelArguments& exchange = combining.exchange;
-  return at<std::uint64_t>(mine(exchange),
-                           Staging{exchange.shape}.far_answered_at(combining.number(), rank));
+  return at<std::uint64_t>(mine(exchange), Staging{exchange.shape}.far_partial_sums_arrived_at(
+                                               combining.number(), rank));
 }
 
 template <typename Way>
-__device__ std::byte* staged_answer(const Combining<Way>& combining,
-                                    std::uint32_t source,
-                                    std::uint32_t slot) {
+__device__ std::byte* staged_partial_sum(const Combining<Way>& combining,
+                                         std::uint32_t source,
+                                         std::uint32_t slot) {
   const KernelArguments& exchange = combining.exchange;
   return mine(exchange) +
-         Staging{exchange.shape}.answer_at(combining.number(), exchange.place_here[source]) +
-         slot * answer_bytes(combining);
+         Staging{exchange.shape}.partial_sum_at(combining.number(), exchange.place_here[source]) +
+         slot * partial_sum_bytes(combining);
 }
 
 template <typename Way>
@@ -355,63 +376,65 @@ __device__ std::uint32_t rows_of(const Combining<Way>& combining, std::uint32_t 
 
 // One thread, which has acquired what was staged.
 template <typename Way>
-__device__ void put_answers(const Combining<Way>& combining, std::uint32_t source) {
+__device__ void put_partial_sums(const Combining<Way>& combining, std::uint32_t source) {
   const KernelArguments& exchange = combining.exchange;
   const Staging staging{exchange.shape};
   const std::uint64_t number = combining.number();
   const auto me = static_cast<std::uint32_t>(exchange.me);
   post(exchange,
-       {source, staged_answer(combining, source, 0),
-        rows_of(combining, source) * answer_bytes(combining),
-        staging.far_answer_at(number, exchange.place_there[me]),
-        staging.far_answered_at(number, me)},
+       {source, staged_partial_sum(combining, source, 0),
+        rows_of(combining, source) * partial_sum_bytes(combining),
+        staging.far_partial_sum_at(number, exchange.place_there[me]),
+        staging.far_partial_sums_arrived_at(number, me)},
        number);
 }
 
 // One thread, behind a barrier of those that staged: `count` more rows of `source` are done with.
 template <typename Way>
-__device__ void add_answers(const Combining<Way>& combining,
-                            std::uint32_t source,
-                            std::uint32_t count) {
+__device__ void count_partial_sums(const Combining<Way>& combining,
+                                   std::uint32_t source,
+                                   std::uint32_t count) {
   State& state = *combining.exchange.state;
-  // SYNC moe-staged: the answer before it is counted.
+  // SYNC moe-staged: the partial sum before it is counted.
   device::fence_release();
-  if (atomicAdd(&state.answers[source], count) + count != kWhole) {
+  if (atomicAdd(&state.staged_partial_sums[source], count) + count != kWhole) {
     return;
   }
   // SYNC moe-staged: all of them are read by the put.
   device::fence_acquire();
-  device::store_relaxed(&state.answers[source], 0);
-  put_answers(combining, source);
+  device::store_relaxed(&state.staged_partial_sums[source], 0);
+  put_partial_sums(combining, source);
 }
 
-// Whether this rank alone answers `source`, which is on another node. With a row for each node its relay does (answers.cuh).
+// Whether this rank sends partial sums to `source`, which is on another node, alone. With a row for
+// each node its relay sends those of all.
 template <typename Way>
-__device__ bool answers_alone(const Combining<Way>& combining, std::uint32_t source) {
+__device__ bool sends_partial_sums_alone(const Combining<Way>& combining, std::uint32_t source) {
   return kBetweenNodes && !combining.exchange.by_node && is_remote(combining.exchange, source) &&
          !combining.is_gone(source);
 }
 
 // A group: the row `slot` of `source`, if there is one, is done with.
 template <typename Way>
-__device__ void end_far_answer(const Combining<Way>& combining,
-                               std::uint32_t source,
-                               std::uint32_t slot) {
-  if (answers_alone(combining, source) && Group::thread() == 0 &&
+__device__ void end_far_partial_sum(const Combining<Way>& combining,
+                                    std::uint32_t source,
+                                    std::uint32_t slot) {
+  if (sends_partial_sums_alone(combining, source) && Group::thread() == 0 &&
       slot < rows_of(combining, source)) {
-    add_answers(combining, source, 1);
+    count_partial_sums(combining, source, 1);
   }
 }
 
-// All threads of the grid: how many rows each rank of another node waits for, of those with answers(rank).
-template <typename Way, typename Answers>
-__device__ void begin_far_answers(const Combining<Way>& combining, Answers&& answers) {
+// All threads of the grid: how many rows each rank of another node waits for, of those with
+// sends_to(rank).
+template <typename Way, typename SendsTo>
+__device__ void begin_far_partial_sums(const Combining<Way>& combining, SendsTo&& sends_to) {
   if constexpr (kBetweenNodes) {
     const std::uint32_t ranks = thread_of_block() == 0 ? combining.exchange.shape.ranks() : 0;
     for (std::uint32_t source = blockIdx.x; source < ranks; source += gridDim.x) {
       const std::uint32_t rows = rows_of(combining, source);
-      if (rows > 0 && answers(source)) {
-        add_answers(combining, source, kWhole - rows);
+      if (rows > 0 && sends_to(source)) {
+        count_partial_sums(combining, source, kWhole - rows);
       }
     }
   }
@@ -419,16 +442,18 @@ __device__ void begin_far_answers(const Combining<Way>& combining, Answers&& ans
 
 // ---- Sums of a node
 //
-// Answers of a node, with a row for each node: one row comes back for each token, the sum over all ranks of the node. Each rank
-// stores its part, a sum that is not rounded, in the memory of the relay, to which the rows came; that one adds the parts, ranks
-// ascending, and puts what it makes (answers.cuh).
+// Partial sums of a node, with a row for each node: one row comes back for each token, the sum over
+// all ranks of the node. Each rank stores its part, a sum that is not rounded, in the memory of the
+// relay, to which the rows came; that one adds the parts, ranks ascending, and puts what it makes.
 //
-// Which ranks have a part, all of them know from the plan, because each has read the ids of the whole row. The relay waits for
-// parts in the receive of a combine, when it has sent its own; so ranks of a node wait for each other's sends alone.
+// Which ranks have a part, all of them know from the plan, because each has read the ids of the
+// whole row. The relay waits for parts in the receive of a combine, when it has sent its own; so
+// ranks of a node wait for each other's sends alone.
 //
 // Device code: a group for each row; the first warp reads the plan.
 
-// Whether the node for which `relay` answers may not do so, as a rank there did not come.
+// Whether the node for which `relay` sends partial sums may not have any, as a rank there did not
+// come.
 inline __device__ bool lacks_rank(const KernelArguments& exchange, std::uint32_t relay) {
   bool lacks = false;
   for (std::uint32_t rank = 0; exchange.by_node && rank < exchange.shape.ranks(); ++rank) {
@@ -447,12 +472,14 @@ __device__ bool await_word(const Combining<Way>& combining,
       exchange, combining.entered, rank,
       [&] { return device::load_relaxed(word) == combining.number(); },
       [&] { return combining.differs(rank) || (kBetweenNodes && lacks_rank(exchange, rank)); });
-  // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what the group reads behind its barrier.
+  // SYNC moe-word (pairs with moe/src/gpu/kernels/copy_engine.cuh): what the group reads behind its
+  // barrier.
   device::fence_acquire();
   return has_come;
 }
 
-// One warp: the ranks of this node that have a part of the answer to a row, as bits. Each thread has the place of a lane.
+// One warp: the ranks of this node that have a part of the partial sum of a row, as bits. Each
+// thread has the place of a lane.
 inline __device__ std::uint64_t ranks_with_parts(const KernelArguments& exchange,
                                                  std::int32_t place) {
   const std::int32_t rank = place >= 0 ? exchange.me : mate_at(place);  // below 0: none
@@ -462,7 +489,7 @@ inline __device__ std::uint64_t ranks_with_parts(const KernelArguments& exchange
   return low | std::uint64_t{high} << 32U;
 }
 
-// One warp: where this rank's part of an answer goes.
+// One warp: where this rank's part of a partial sum goes.
 template <typename Way>
 __device__ void note_part(const Combining<Way>& combining,
                           std::uint32_t source,
@@ -479,7 +506,7 @@ __device__ void note_part(const Combining<Way>& combining,
     const std::uint32_t group = Group::number();
     combining.shared.to[group][0] =
         memory + staging.part_at(combining.number(), at_relay, slot, part);
-    combining.shared.answered[group][0] =
+    combining.shared.arrived[group][0] =
         at<std::uint64_t>(memory, staging.put_part_at(combining.number(), at_relay, slot, part));
   }
 }
@@ -509,7 +536,8 @@ __device__ bool is_relay_for(const Combining<Way>& combining, std::uint32_t sour
          !combining.is_gone(source);
 }
 
-// One warp: the parts of the answer to a row, which are waited for. Those that do not come are left out: then the call fails.
+// One warp: the parts of the partial sum of a row, which are waited for. Those that do not come are
+// left out: then the call fails.
 template <typename Way>
 __device__ void list_parts(const Combining<Way>& combining,
                            std::uint32_t source,
@@ -570,21 +598,21 @@ __device__ __noinline__ void store_sum_of_parts(const Combining<Way>& combining,
 
 // All threads of the grid, in a receive.
 template <typename Type, Rows kRows, typename Way>
-__device__ void answer_for_node(const Combining<Way>& combining) {
-  const auto answers = [&](std::uint32_t source) { return is_relay_for(combining, source); };
-  begin_far_answers(combining, answers);
+__device__ void reduce_for_node(const Combining<Way>& combining) {
+  const auto sends_to = [&](std::uint32_t source) { return is_relay_for(combining, source); };
+  begin_far_partial_sums(combining, sends_to);
   for (std::uint32_t source = 0; source < combining.exchange.shape.ranks(); ++source) {
-    const std::uint32_t rows = answers(source) ? rows_of(combining, source) : 0;
+    const std::uint32_t rows = sends_to(source) ? rows_of(combining, source) : 0;
 #pragma unroll 1
     for (std::uint32_t slot = Group::index(); slot < rows; slot += Group::count()) {
       if (Group::warp() == 0) {
         list_parts(combining, source, slot);
       }
       Group::sync<kRows>();
-      store_sum_of_parts<Type>(combining, staged_answer(combining, source, slot));
+      store_sum_of_parts<Type>(combining, staged_partial_sum(combining, source, slot));
       Group::sync<kRows>();
       if (Group::thread() == 0) {
-        add_answers(combining, source, 1);
+        count_partial_sums(combining, source, 1);
       }
     }
   }
@@ -592,8 +620,8 @@ __device__ void answer_for_node(const Combining<Way>& combining) {
 
 // ---- The source
 
-// The first warp of a group: all ranks of other nodes have begun this call. A relay waits for its node, so one that does not come is
-// named here, by itself.
+// The first warp of a group: all ranks of other nodes have begun this call. A relay waits for its
+// node, so one that does not come is named here, by itself.
 template <typename Way>
 __device__ void await_far_combine_headers(const Combining<Way>& combining) {
   const KernelArguments& exchange = combining.exchange;
@@ -610,4 +638,4 @@ __device__ void await_far_combine_headers(const Combining<Way>& combining) {
   __syncwarp();
 }
 
-}  // namespace weft::gpu::moe::WEFT_MOE_KERNELS
+}  // namespace weft::moe::gpu::WEFT_MOE_KERNELS
