@@ -1,4 +1,4 @@
-// What most tests include, compiled once for a suite (tests/CMakeLists.txt). Never included by name.
+// What most tests include, compiled once for a suite (tests/CMakeLists.txt); never named by a file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
