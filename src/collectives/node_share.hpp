@@ -34,10 +34,9 @@ class NodeShare {
   // Combines the chunk of all mates, in their order, into `sum`.
   Status combine_mates(const Extent& chunk, std::byte* sum);
 
-  // Room for the sums of a chunk, until its result is stored to `dest`: the same elements of `dest`,
-  // which the NICs know, so that no send registers its source. A result comes when the sums have
-  // been received. If `dest` is also the source, which mates' sums are still to be made of, it is
-  // other memory.
+  // Room for the sums of a chunk until its result is stored to `dest`: the same elements of `dest`,
+  // which are registered with the NICs, so that no send registers its source. A result comes when
+  // the sums have been received. Other memory if `dest` is the source, too, which is still read.
   [[nodiscard]] std::byte* room_for(const Extent& chunk);
 
   // Copies the chunk from this PE's `dest` to the mates'.

@@ -13,14 +13,7 @@ namespace weft::device {
 class Divisor {
  public:
   explicit WEFT_HOST_DEVICE Divisor(std::uint32_t value)
-      : inverse_(
-#ifdef __CUDA_ARCH__
-            __fdividef(1.0F, static_cast<float>(value))
-#else
-            1.0F / static_cast<float>(value)
-#endif
-        ) {
-  }
+      : inverse_(1.0F / static_cast<float>(value)) {}
 
   // Exact below kDividendEnd: (n + 1/2) / d is at least 1 / (2 d) from an integer, and the inverse
   // and the product are off by 2^-21 of it at most.

@@ -652,8 +652,8 @@ struct KernelArguments {
   weft_moe_layout layout{};
   bool masks = false;
   // With WEFT_MOE_ERROR in a graph: replays are followed by no call that would raise the error
-  // before their results are used. So a kernel ends where a rank is missing, and so does every
-  // later one.
+  // before their results are used. So a kernel ends where a rank is missing, and so does each
+  // later one that receives.
   bool ends = false;
   // weft_moe_config.scales_by_column: the rows of an expert, which have a word of their scales side
   // by side. Else 0.

@@ -156,14 +156,23 @@ inline __device__ device::OperationName name_of(weft_moe_step step) {
                                    : device::OperationName::MoeCombine;
 }
 
-// KernelArguments::ends. The host has been told who is missing.
-inline __device__ __noinline__ void end_without(const KernelArguments& exchange,
-                                                weft_moe_step step,
-                                                std::uint64_t number,
-                                                std::uint32_t rank) {
+inline __device__ __noinline__ void end_kernel_without(const KernelArguments& exchange,
+                                                       weft_moe_step step,
+                                                       std::uint64_t number,
+                                                       std::uint32_t rank) {
   device::detail::end_kernel(
       device::detail::packed({device::FailureKind::RankMissing, name_of(step)}),
       exchange.state->pes[rank], nullptr, number);
+}
+
+// KernelArguments::ends. The host has been told who is missing. Does not return, which the compiler
+// has to know: callers would keep all their registers across it.
+inline __device__ void end_without(const KernelArguments& exchange,
+                                   weft_moe_step step,
+                                   std::uint64_t number,
+                                   std::uint32_t rank) {
+  end_kernel_without(exchange, step, number, rank);
+  __builtin_unreachable();
 }
 
 inline constexpr std::uint32_t kLooksPerCheck = 64;
@@ -310,7 +319,7 @@ inline __device__ void await_kernel_before() {
 class Entry {
  public:
   __device__ Entry(const KernelArguments& exchange, weft_moe_step step, const std::uint64_t* done)
-      : exchange_(exchange), step_(step) {
+      : step_(step) {
     if (thread_of_block() == kThreads - 1) {
       calls_ = device::load_relaxed(done);
       missing_ = device::load_relaxed(&exchange.state->missing);
@@ -324,17 +333,12 @@ class Entry {
     if (thread_of_block() == kThreads - 1) {
       number = calls_ + 1;
       missing = missing_;
-      if (exchange_.ends && missing_ != 0) {
-        end_without(exchange_, step_, number,
-                    static_cast<std::uint32_t>(__ffsll(static_cast<long long>(missing_)) - 1));
-      }
     }
     __syncthreads();
     return {step_, number, missing};
   }
 
  private:
-  const KernelArguments& exchange_;
   weft_moe_step step_;
   std::uint64_t calls_ = 0;
   std::uint64_t missing_ = 0;
@@ -349,12 +353,20 @@ inline __device__ std::uint32_t* drawn_by(const KernelArguments& exchange,
 
 // All threads of the block, behind its Entry, in a kernel that receives: every block has read the
 // number before it is advanced. Not at once: its result takes as long as a load, and what peers
-// wait for is sent first. `thread` does it.
+// wait for is sent first. `thread` does it. Here a kernel ends, too, that an earlier one has left a
+// rank out of (KernelArguments::ends).
 inline __device__ void advance(const KernelArguments& exchange,
                                const Call& call,
                                std::uint64_t* done,
                                std::uint32_t thread = kThreads - 1) {
-  if (thread_of_block() == thread && atomicAdd(&exchange.state->entered, 1U) == gridDim.x - 1) {
+  if (thread_of_block() != thread) {
+    return;
+  }
+  if (exchange.ends && call.missing != 0) {
+    end_without(exchange, call.step, call.number,
+                static_cast<std::uint32_t>(__ffsll(static_cast<long long>(call.missing)) - 1));
+  }
+  if (atomicAdd(&exchange.state->entered, 1U) == gridDim.x - 1) {
     device::store_relaxed(&exchange.state->entered, 0);
     *drawn_by(exchange, call.step, call.number + 1) = 0;
     device::store_relaxed(&exchange.state->late, 0);
