@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -95,6 +97,45 @@ void advise(std::byte* data, std::size_t bytes, Pages pages) {
     static_cast<void>(::madvise(data, bytes, MADV_HUGEPAGE));
   }
 }
+
+// The mappings that more than one Segment of this process has: whoever leaves last unmaps. A thread
+// that is a PE may still ring at a peer that has seen its signal, and is through.
+class SharedMappings {
+ public:
+  static SharedMappings& of_process() {
+    static auto* const mappings = new SharedMappings;  // Segments may be destroyed at exit
+    return *mappings;
+  }
+
+  void join(const std::byte* data) {
+    const std::lock_guard lock(mutex_);
+    ++others_[data].count;
+  }
+
+  void leave(std::byte* data, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = others_.find(data); found != others_.end()) {
+      Others& others = found->second;
+      others.bytes = std::max(others.bytes, bytes);
+      if (others.count > 0) {
+        --others.count;
+        return;
+      }
+      bytes = others.bytes;
+      others_.erase(found);
+    }
+    ::munmap(data, bytes);
+  }
+
+ private:
+  struct Others {
+    std::size_t count = 0;
+    std::size_t bytes = 0;  // of the whole mapping, which one that shares it does not know
+  };
+
+  std::mutex mutex_;
+  std::map<const std::byte*, Others> others_;
+};
 
 }  // namespace
 
@@ -260,6 +301,11 @@ Segment Segment::open(std::int64_t pid, int fd, std::size_t bytes, Pages pages) 
   return {data, bytes, -1, page_bytes};
 }
 
+Segment Segment::share(std::byte* data, std::size_t bytes) {
+  SharedMappings::of_process().join(data);
+  return {data, bytes, -1};
+}
+
 Segment::Segment(Segment&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
@@ -278,7 +324,7 @@ Segment& Segment::operator=(Segment&& other) noexcept {
 
 Segment::~Segment() {
   if (data_ != nullptr && !keeps_mapping_) {
-    ::munmap(data_, mapped_bytes());
+    SharedMappings::of_process().leave(data_, mapped_bytes());
   }
   if (descriptor_ >= 0) {
     ::close(descriptor_);

@@ -48,6 +48,10 @@ class Segment {
   // The memory behind descriptor `fd` of process `pid`. Throws Error.
   static Segment open(std::int64_t pid, int fd, std::size_t bytes, Pages pages = Pages::Small);
 
+  // The mapping at `data` of a Segment of this process, which stays until the last Segment that has
+  // it is destroyed. For PEs that are threads of one process.
+  static Segment share(std::byte* data, std::size_t bytes);
+
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&& other) noexcept;
   Segment(const Segment&) = delete;

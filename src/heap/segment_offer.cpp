@@ -29,7 +29,8 @@ SegmentOffer offer_of(const Segment& segment) {
 std::byte* PeerSegments::map(const SegmentOffer& offer) {
   if (offer.process == own_process()) {
     // One mapping for all threads, so that ThreadSanitizer sees that they share it.
-    return reinterpret_cast<std::byte*>(offer.base);
+    segments_.push_back(Segment::share(reinterpret_cast<std::byte*>(offer.base), offer.bytes));
+    return segments_.back().data();
   }
   segments_.push_back(Segment::open(offer.pid, offer.descriptor, offer.bytes, pages_));
   return segments_.back().data();

@@ -4,14 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/error.hpp"
+#include "src/heap/segment_offer.hpp"
 
 namespace weft::heap {
 namespace {
@@ -104,6 +107,28 @@ TEST(Segment, AnAddressSpaceLimitIsNamed) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve more than 1 GiB
   EXPECT_EQ(status, 0);
 #endif
+}
+
+// Whether the memory at `page` is mapped: mincore(2).
+bool is_mapped(std::byte* page) {
+  unsigned char resident = 0;
+  return ::mincore(page, 1, &resident) == 0;
+}
+
+// A PE that is a thread rings at a peer that has seen its signal, and has left the job.
+TEST(Segment, ThatThreadsShareStaysUntilTheLastOfThemHasLeft) {
+  auto owner = std::make_unique<Segment>(Segment::create("shared", 1 << 16));
+  std::byte* const data = owner->data();
+  auto first = std::make_unique<PeerSegments>(Pages::Small);
+  auto second = std::make_unique<PeerSegments>(Pages::Small);
+  EXPECT_EQ(first->map(offer_of(*owner)), data);
+  EXPECT_EQ(second->map(offer_of(*owner)), data);
+  first.reset();
+  EXPECT_TRUE(is_mapped(data));
+  owner.reset();
+  EXPECT_TRUE(is_mapped(data));
+  second.reset();
+  EXPECT_FALSE(is_mapped(data));
 }
 
 TEST(MemoryFile, ThatTheKernelRefusesHasAHintForEachReason) {
