@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <new>
@@ -53,15 +54,20 @@ Program with_threads(std::vector<std::function<void()>> threads) {
                      {&board.met, 8, "met"}}};
 }
 
-// The position in the other ring.
+// Which of a command's awaited positions is in a word of the slot that TwoWords carries.
+constexpr std::size_t kCarried = TwoGpuWords::kOperand - device::AwaitCommand::kRingPositions;
+
+// `awaited`: the position in the other ring.
 void publish(int ring, std::uint64_t position, std::uint64_t awaited) {
   Command command;
-  device::AwaitCommand{.first_ring = 0, .ring_positions = {awaited}}.write_to(command);
+  device::AwaitCommand await;
+  await.ring_positions[kCarried] = awaited;
+  await.write_to(command);
   device::RingProducer<TwoGpuWords>(view(ring)).publish(position, command);
 }
 
 std::uint64_t awaited_by(const Command& command) {
-  return device::AwaitCommand::from(command).ring_positions[0];
+  return device::AwaitCommand::from(command).ring_positions[kCarried];
 }
 
 void put(int ring) {
