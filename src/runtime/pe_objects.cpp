@@ -8,6 +8,7 @@
 #include "src/gpu/inventory.hpp"
 #include "src/gpu/user_memory.hpp"
 #include "src/runtime/memory_limit.hpp"
+#include "src/transport/opening/nic_selection.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -103,7 +104,7 @@ Runtime::Objects::Objects(const Config& user_config,
   bootstrap->barrier();
   open_transports(false);
   if (membership.node_count() == 1 && membership.machine_pe() == 0) {
-    check_rail_settings(config);
+    transport::opening::check_rail_settings(config);
   }
   open_page();
   start_transports(config.warmup);
