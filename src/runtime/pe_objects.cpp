@@ -8,6 +8,7 @@
 #include "src/gpu/inventory.hpp"
 #include "src/gpu/user_memory.hpp"
 #include "src/runtime/memory_limit.hpp"
+#include "src/transport/opening/nic_selection.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -103,7 +104,7 @@ Runtime::Objects::Objects(const Config& user_config,
   bootstrap->barrier();
   open_transports(false);
   if (membership.node_count() == 1 && membership.machine_pe() == 0) {
-    check_rail_settings(config);
+    transport::opening::check_rail_settings(config);
   }
   open_page();
   start_transports(config.warmup);
@@ -183,15 +184,15 @@ void Runtime::Objects::start_transports(bool warms_up) {
 
 void Runtime::Objects::open_page() {
   const Member& first = membership.member(Pe(0));
-  PageDescription page{.folder = config.counters_dir,
-                       .job = config.job_id,
-                       .policy = config.rail_policy,
-                       .host = membership.member(me).hostname,
-                       .pe = me,
-                       .pe_count = heap.pe_count(),
-                       .node = membership.place(me).node_index,
-                       .rails = {},
-                       .is_first_on_machine = membership.machine_pe() == 0};
+  transport::PageDescription page{.folder = config.counters_dir,
+                                  .job = config.job_id,
+                                  .policy = config.rail_policy,
+                                  .host = membership.member(me).hostname,
+                                  .pe = me,
+                                  .pe_count = heap.pe_count(),
+                                  .node = membership.place(me).node_index,
+                                  .rails = {},
+                                  .is_first_on_machine = membership.machine_pe() == 0};
   if (page.job.empty()) {  // other launchers: the same on all PEs, unique per job
     page.job = fmt::format("{}-{}", first.hostname, first.heap.pid);
   }

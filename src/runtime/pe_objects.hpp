@@ -21,12 +21,12 @@
 #include "src/proxy/progress_thread.hpp"
 #include "src/runtime/agreement.hpp"
 #include "src/runtime/collective_calls.hpp"
-#include "src/runtime/counters_page.hpp"
 #include "src/runtime/device/job.hpp"
 #include "src/runtime/membership.hpp"
 #include "src/runtime/runtime.hpp"
 #include "src/runtime/symmetric_heap.hpp"
 #include "src/runtime/transport_kinds.hpp"
+#include "src/transport/counters_page.hpp"
 #include "src/transport/rails/rails_transport.hpp"
 #include "src/transport/routes.hpp"
 
@@ -144,7 +144,7 @@ struct Runtime::Objects {
   heap::Heap heap;
   std::vector<heap::SharedData> data;
   Membership membership;
-  std::optional<CountersPage> counters;
+  std::optional<transport::CountersPage> counters;
   gpu::PinnedBuffer staging;  // registered with the rails, so destroyed after them
   std::span<const TransportKind> kinds;
   std::vector<OpenTransport> transports;  // in the order of the kinds

@@ -44,10 +44,6 @@ struct TransportKind {
 // In the order in which a waiting thread polls them; it sleeps on the events of the last.
 [[nodiscard]] std::span<const TransportKind> transport_kinds();
 
-// For a job without rails: one warning if what the user says about NICs, provider or libfabric
-// would be refused in a job that has them. Nothing is opened that was not named.
-void check_rail_settings(const Config& config);
-
 // The rows: cma_kind.cpp and rails_kind.cpp.
 extern const TransportKind kCmaKind;
 extern const TransportKind kRailsKind;

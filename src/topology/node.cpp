@@ -39,6 +39,10 @@ NodeIdentity node_identity(const std::string& proc) {
   return identity;
 }
 
+std::string network_of(std::string_view id) {
+  return std::string(id.substr(0, id.find("/pid:")));
+}
+
 std::vector<NodePlace> group_nodes(std::span<const std::string> identities,
                                    std::uint32_t node_size) {
   std::vector<NodePlace> places;

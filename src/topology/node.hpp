@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weft::topology {
@@ -22,6 +23,10 @@ struct NodeIdentity {
 
 // `proc` is /proc except in tests. Falls back to the host name if the boot id cannot be read.
 [[nodiscard]] NodeIdentity node_identity(const std::string& proc = "/proc");
+
+// The part of NodeIdentity::id that is equal if and only if processes share a boot of a kernel and
+// a network namespace, in which loopback addresses mean the same. Pure.
+[[nodiscard]] std::string network_of(std::string_view id);
 
 struct NodePlace {
   std::uint32_t node_index = 0;   // nodes are numbered in the order of their first PE

@@ -37,6 +37,8 @@ BAD = [
     ("layers", {"src/rma/a.cpp": '#  include "src/fabric/rail.hpp"\n'}, "rma may not use fabric"),
     ("layers", {"src/transport/rails/a.cpp": '#include "src/transport/mapped/b.hpp"\n'}, "may not use transport/mapped"),
     ("layers", {"src/transport/a.cpp": '#include "src/transport/mapped/b.hpp"\n'}, "transport may not use transport/mapped"),
+    ("layers", {"src/transport/opening/a.cpp": '#include "src/transport/cma/b.hpp"\n'}, "opening may not use transport/cma"),
+    ("layers", {"src/transport/rails/a.cpp": '#include "src/transport/opening/b.hpp"\n'}, "may not use transport/opening"),
     ("layers", {"src/network/a.cpp": ""}, "src/network is not a layer"),
     ("layers", {"include/weft/a.h": '#include "src/base/ids.hpp"\n'}, "public headers only"),
     ("layers", {"examples/a.c": '#include "src/base/ids.hpp"\n'}, "public headers only"),
@@ -121,6 +123,7 @@ BAD = [
 GOOD = [
     ("layers", {"src/transport/rails/a.cpp": '#include "src/transport/transport.hpp"\n#include "src/transport/rails/b.hpp"\n'}),
     ("layers", {"src/runtime/a.cpp": '#include "src/transport/rails/b.hpp"\n#include <weft/weft.h>\n'}),
+    ("layers", {"src/transport/opening/a.cpp": '#include "src/transport/faulty/b.hpp"\n#include "src/transport/rails/b.hpp"\n'}),
     ("layers", {"tools/run/a.cpp": '#include "src/bootstrap/rendezvous.hpp"\n'}),
     ("vendors", {"src/fabric/a.cpp": "#include <rdma/fabric.h>\n", "tools/run/a.cpp": "#include <hwloc.h>\n",
                  "src/base/log.cpp": "#include <spdlog/spdlog.h>\n", "src/gpu/a.cpp": "#include <cuda.h>\n"}),

@@ -1,7 +1,7 @@
 // The page of counters as a file: its bytes, its name, what happens to it when a PE ends or dies,
 // and folders that are full of traps. What goes through real jobs is in
 // tests/multi/test_counters_page.py.
-#include "src/runtime/counters_page.hpp"
+#include "src/transport/counters_page.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@
 #include "src/base/counters_folder.hpp"
 #include "src/base/process.hpp"
 
-namespace weft::runtime {
+namespace weft::transport {
 namespace {
 
 namespace fs = std::filesystem;
@@ -410,4 +410,4 @@ TEST(ProcessStartTicks, AreReadBehindAnyNameOfAProgram) {
 }
 
 }  // namespace
-}  // namespace weft::runtime
+}  // namespace weft::transport

@@ -24,6 +24,12 @@ TEST(Node, IdentityWithoutProcFallsBackToTheHostname) {
   EXPECT_EQ(identity.id, identity.hostname + "/net:none/pid:none/host:" + identity.hostname);
 }
 
+TEST(Node, NetworkIsTheIdentityWithoutWhatDiffersInsideOne) {
+  EXPECT_EQ(network_of("boot/net:4/pid:5/host:a"), "boot/net:4");
+  EXPECT_EQ(network_of("boot/net:4/pid:6/host:b"), network_of("boot/net:4/pid:5/host:a"));
+  EXPECT_NE(network_of("boot/net:7/pid:5/host:a"), network_of("boot/net:4/pid:5/host:a"));
+}
+
 TEST(Node, PesOfOneIdentityAreOneNode) {
   EXPECT_THAT(
       group_nodes(Identities{"a", "a", "b", "b"}, 0),

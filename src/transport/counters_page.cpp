@@ -1,4 +1,4 @@
-#include "src/runtime/counters_page.hpp"
+#include "src/transport/counters_page.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,7 +21,7 @@
 #include "src/base/units.hpp"
 #include "weft/weft.h"
 
-namespace weft::runtime {
+namespace weft::transport {
 namespace {
 
 constexpr mode_t kMode = 0644;
@@ -149,11 +149,9 @@ std::byte* map(int file, std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-void fill(std::byte* memory,
-          const PageHeader& header,
-          const std::vector<transport::RailDescription>& rails) {
+void fill(std::byte* memory, const PageHeader& header, const std::vector<RailDescription>& rails) {
   std::byte* end = memory + header.rails_offset;
-  for (const transport::RailDescription& rail : rails) {
+  for (const RailDescription& rail : rails) {
     auto* block = new (end) RailCounters{.rate_bits_per_s = rail.rate_bits_per_s};
     copy_text(block->nic, rail.nic);
     copy_text(block->address, rail.address);
@@ -239,4 +237,4 @@ CounterBlocks CountersPage::blocks() {
           .peer_rail_stride = page.peer_rail_stride};
 }
 
-}  // namespace weft::runtime
+}  // namespace weft::transport

@@ -17,7 +17,7 @@
 #include "src/base/file_descriptor.hpp"
 #include "src/transport/transport.hpp"
 
-namespace weft::runtime {
+namespace weft::transport {
 
 struct PageDescription {
   std::string folder;  // "off" for a page that no other process sees
@@ -27,7 +27,7 @@ struct PageDescription {
   Pe pe;
   std::uint32_t pe_count = 0;
   std::uint32_t node = 0;
-  std::vector<transport::RailDescription> rails;
+  std::vector<RailDescription> rails;
   std::uint32_t peer_rail_stride = 0;
   bool is_first_on_machine = true;  // reports problems with the folder for all PEs
 };
@@ -56,4 +56,4 @@ class CountersPage {
   std::vector<PeerRailCounters> unpublished_peers_;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::transport
