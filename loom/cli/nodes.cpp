@@ -115,17 +115,32 @@ void say_how_it_ended(
   }
 }
 
-volatile std::sig_atomic_t was_told_to_end = 0;
+// What a supervisor sleeps for: SIGTERM, which says that the runner wants the end or is gone, and
+// SIGCHLD. Blocked from the beginning, so that one that comes between a look and the sleep is kept.
+sigset_t supervised_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGCHLD);
+  return signals;
+}
+
+int next_signal() {
+  const sigset_t signals = supervised_signals();
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  return signal;
+}
 
 // To all of a node's processes with what they have started: at the second time, or without a
 // runner, for good.
-void pass_on_the_end(const std::vector<pid_t>& pids, pid_t runner) {
+void pass_on_the_end(const std::vector<pid_t>& pids, pid_t runner, bool is_first_time) {
   if (::getppid() != runner) {
     end_descendants();
     ::_exit(128 + SIGKILL);
   }
   for (const pid_t pid : pids) {
-    ::kill(-pid, was_told_to_end == 1 ? SIGTERM : SIGKILL);
+    ::kill(-pid, is_first_time ? SIGTERM : SIGKILL);
   }
 }
 
@@ -135,12 +150,14 @@ void pass_on_the_end(const std::vector<pid_t>& pids, pid_t runner) {
                             const std::vector<pid_t>& pids,
                             pid_t runner) {
   int status = 0;
+  bool was_told_to_end = false;
   for (std::size_t left = pids.size(); left > 0;) {
     int wait_status = 0;
-    const pid_t ended = ::waitpid(-1, &wait_status, 0);
-    if (ended < 0 && errno == EINTR) {
-      if (was_told_to_end != 0) {
-        pass_on_the_end(pids, runner);
+    const pid_t ended = ::waitpid(-1, &wait_status, WNOHANG);
+    if (ended == 0) {
+      if (next_signal() == SIGTERM) {
+        pass_on_the_end(pids, runner, !was_told_to_end);
+        was_told_to_end = true;
       }
       continue;
     }
@@ -154,7 +171,7 @@ void pass_on_the_end(const std::vector<pid_t>& pids, pid_t runner) {
       --left;
       ::kill(-ended, SIGKILL);  // what it has left behind
       // Those that were told to end have not failed.
-      if (exit_status(wait_status) != 0 && status == 0 && was_told_to_end == 0) {
+      if (exit_status(wait_status) != 0 && status == 0 && !was_told_to_end) {
         status = exit_status(wait_status);
         say_how_it_ended(job, node, static_cast<std::uint32_t>(local), ended, wait_status);
         ::kill(runner, SIGUSR1);
@@ -165,11 +182,8 @@ void pass_on_the_end(const std::vector<pid_t>& pids, pid_t runner) {
   ::_exit(status);
 }
 
-[[noreturn]] void run_node(const Job& job,
-                           std::uint32_t node,
-                           Separation separation,
-                           std::uint16_t port) {
-  const pid_t runner = ::getppid();
+[[noreturn]] void run_node(
+    const Job& job, std::uint32_t node, Separation separation, std::uint16_t port, pid_t runner) {
   if (separation == Separation::Full) {
     const std::string classes =
         SystemFiles::class_folder(job.folder + "/" + job.name + ".sys", node);
@@ -185,6 +199,8 @@ void pass_on_the_end(const std::vector<pid_t>& pids, pid_t runner) {
     if (pid == 0) {
       die_with(me, SIGKILL);
       ::setpgid(0, 0);
+      const sigset_t signals = supervised_signals();
+      ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
       set_environment(job, node, local, port);
       become(job);
     }
@@ -304,15 +320,16 @@ pid_t start_node(const Job& job, std::uint32_t node, Separation separation, std:
   const pid_t runner = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
-    ::signal(SIGUSR1, SIG_DFL);
-    // What its processes leave behind becomes its own, so that it can end that too. SIGTERM is how
-    // it hears that the runner is gone; a program that it starts has SIGTERM's default again.
+    const sigset_t signals = supervised_signals();
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    // Not the runner's handlers. An ignored SIGCHLD would not be sent at all.
+    for (const int signal : {SIGUSR1, SIGTERM, SIGCHLD}) {
+      ::signal(signal, SIG_DFL);
+    }
+    // What its processes leave behind becomes its own, so that it can end that too.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    struct sigaction action{};
-    action.sa_handler = [](int) { was_told_to_end = was_told_to_end + 1; };
-    ::sigaction(SIGTERM, &action, nullptr);
     die_with(runner, SIGTERM);
-    run_node(job, node, separation, port);
+    run_node(job, node, separation, port, runner);
   }
   if (child < 0) {
     throw Error("a process for a node cannot be started: " + error_words(errno) +

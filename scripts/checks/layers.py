@@ -119,7 +119,6 @@ def find_folders(tree):
 KNOWN_CIRCLES = {
     "loom/src": ["segment slots", "atomics completion_queue copying domain endpoint engine operation receiver targets transmitter"],
     "python/bindings": ["agreement rma session teams", "array elements exports indexing memory"],
-    "src/bootstrap": ["pmix_bootstrap pmix_library"],
     "src/fabric": ["discovery endpoint_limits grown_structs handles hints libfabric libfabric_rail native_info operation_memory "
                    "start variables"],
     "src/runtime": ["pe_objects runtime"],  # Runtime::Objects is the private half of Runtime

@@ -11,6 +11,7 @@
 namespace weft {
 
 // All words that PEs share are lock-free: otherwise two processes could not share them.
+static_assert(std::atomic_ref<std::uint16_t>::is_always_lock_free);
 static_assert(std::atomic_ref<std::uint32_t>::is_always_lock_free);
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
 

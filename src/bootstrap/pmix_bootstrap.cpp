@@ -340,6 +340,14 @@ bool pmix_is_built() {
   return true;
 }
 
+LibrarySearch open_pmix(const Config& config) {
+  return open_pmix_library(config);
+}
+
+std::string pmix_version() {
+  return pmix_library().version();
+}
+
 std::unique_ptr<Bootstrap> connect_pmix(const Config& config) {
   return std::make_unique<PmixBootstrap>(std::chrono::seconds(config.bootstrap_timeout_s));
 }

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "src/base/site_library.hpp"
-#include "src/bootstrap/pmix_bootstrap.hpp"
 
 namespace weft::bootstrap {
 namespace {
@@ -47,16 +46,12 @@ SiteLibrary<PmixLibrary>& site_library() {
 
 }  // namespace
 
-LibrarySearch open_pmix(const Config& config) {
+LibrarySearch open_pmix_library(const Config& config) {
   return site_library().open(config.libpmix);
 }
 
 const PmixLibrary& pmix_library() {
   return site_library().functions();
-}
-
-std::string pmix_version() {
-  return pmix_library().version();
 }
 
 }  // namespace weft::bootstrap

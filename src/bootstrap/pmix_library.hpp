@@ -2,12 +2,13 @@
 // or from a wheel runs without it.
 //
 // Control path; any thread.
-// Private to this folder, but for what pmix_bootstrap.hpp tells of it. Only where pmix.h was found.
+// Private to pmix_bootstrap.cpp. Only where pmix.h was found.
 #pragma once
 
 #include <pmix.h>
 
 #include "src/base/config.hpp"
+#include "src/base/library_search.hpp"
 
 namespace weft::bootstrap {
 
@@ -26,7 +27,10 @@ struct PmixLibrary {
   decltype(&::PMIx_Get_version) version = nullptr;
 };
 
-// After open_pmix (pmix_bootstrap.hpp) has found it.
+// As open_pmix (pmix_bootstrap.hpp).
+[[nodiscard]] LibrarySearch open_pmix_library(const Config& config);
+
+// After that has found it.
 [[nodiscard]] const PmixLibrary& pmix_library();
 
 }  // namespace weft::bootstrap

@@ -22,6 +22,7 @@ using device::PutCommand;
 using device::PutListCommand;
 using device::WordUpdate;
 using transport::AtomicCode;
+using transport::kAtomicCodeCount;
 
 static_assert(static_cast<int>(AtomicOp::Set) == static_cast<int>(AtomicCode::Set) &&
               static_cast<int>(AtomicOp::Add) == static_cast<int>(AtomicCode::Add) &&
@@ -31,6 +32,8 @@ static_assert(static_cast<int>(AtomicOp::Set) == static_cast<int>(AtomicCode::Se
               static_cast<int>(AtomicOp::CompareSwap) ==
                   static_cast<int>(AtomicCode::CompareSwap) &&
               static_cast<int>(AtomicOp::Fetch) == static_cast<int>(AtomicCode::Fetch));
+static_assert(static_cast<int>(AtomicOp::Fetch) + 2 == kAtomicCodeCount,
+              "GPUs have no FloatAdd; is_valid and Incoming::is_update_sane refuse it");
 
 namespace {
 
@@ -318,7 +321,8 @@ bool Engine::is_valid(const Command& command, const std::byte* payload) const {
     return false;
   }
   const WordUpdate update = WordUpdate::from(command);
-  if (has_update(command) && (!context_.is_in_heap(update.word_offset, update.element_bytes) ||
+  if (has_update(command) && (update.op > AtomicOp::Fetch ||
+                              !context_.is_in_heap(update.word_offset, update.element_bytes) ||
                               update.word_offset % update.element_bytes != 0)) {
     return false;
   }
@@ -340,7 +344,7 @@ bool Engine::is_valid(const Command& command, const std::byte* payload) const {
     }
     case CommandKind::Signal:
     case CommandKind::Atomic:
-      return update.op <= AtomicOp::Fetch;
+      return true;
     case CommandKind::Nop:
     case CommandKind::Fence:
     case CommandKind::Await:

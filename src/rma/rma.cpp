@@ -30,15 +30,6 @@ transport::AtomicUpdate update_of(const Signal& signal) {
   return {.code = signal.code, .element_bytes = 8, .word = signal.word, .operand = signal.value};
 }
 
-void store_result(void* result, std::uint64_t old, std::uint8_t element_bytes) {
-  if (element_bytes == 4) {
-    const auto narrow = static_cast<std::uint32_t>(old);
-    std::memcpy(result, &narrow, sizeof narrow);
-  } else {
-    std::memcpy(result, &old, sizeof old);
-  }
-}
-
 }  // namespace
 
 Rma::Rma(heap::Heap& heap, const transport::Routes& routes, Waiter& waiter)
@@ -208,7 +199,7 @@ Status Rma::atomic_fetch_nbi(
   std::uint64_t old = 0;
   const Status status = this->atomic(context, word, atomic, peer, &old);
   if (status == Status::Ok) {
-    store_result(result, old, atomic.element_bytes);
+    std::memcpy(result, &old, atomic.element_bytes);  // the low bytes: hosts are little-endian
   }
   return status;
 }

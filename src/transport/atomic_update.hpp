@@ -1,14 +1,40 @@
 // Applies one atomic to a word that other threads and processes may share. Node-local PEs and the
 // progress engine that serves other nodes use the same instructions, so that all atomics on a word
 // are atomic with respect to each other.
+//
+// Threads: any. Words are aligned to their size.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "src/base/atomic.hpp"
+#include "src/base/half.hpp"
 #include "src/transport/operation.hpp"
 
 namespace weft::transport {
+
+// What a message may ask for. Every code is valid with every width.
+[[nodiscard]] constexpr bool is_atomic_code(std::uint8_t code) noexcept {
+  return code < kAtomicCodeCount;
+}
+
+[[nodiscard]] constexpr bool is_atomic_width(std::uint8_t element_bytes) noexcept {
+  return element_bytes == 2 || element_bytes == 4 || element_bytes == 8;
+}
+
+// The bits of the sum of two doubles, floats or halves, rounded to nearest even.
+template <typename Word>
+[[nodiscard]] Word float_sum(Word a, Word b) noexcept {
+  if constexpr (sizeof(Word) == 2) {
+    // Rounding twice does no harm: a float has more than twice the digits of a half.
+    return half_from_float(half_to_float(a) + half_to_float(b));
+  } else {
+    using Number = std::conditional_t<sizeof(Word) == sizeof(float), float, double>;
+    return std::bit_cast<Word>(std::bit_cast<Number>(a) + std::bit_cast<Number>(b));
+  }
+}
 
 // Returns the old value. All are sequentially consistent, because OpenSHMEM programs build locks on
 // them. On x86 that costs nothing beyond the locked instruction.
@@ -36,19 +62,32 @@ Word apply_atomic(Word& word, AtomicCode code, Word operand, Word compare) noexc
     }
     case AtomicCode::Fetch:
       return ref.load(kOrder);
+    case AtomicCode::FloatAdd: {
+      Word old = ref.load(kOrder);
+      while (!ref.compare_exchange_strong(old, float_sum(old, operand), kOrder)) {
+      }
+      return old;
+    }
   }
   return 0;
 }
 
-// The same for 4 or 8 bytes at `word`, which is aligned to its size.
+template <typename Word>
+std::uint64_t apply_atomic_as(void* word, const AtomicUpdate& update) noexcept {
+  return apply_atomic(*static_cast<Word*>(word), update.code, static_cast<Word>(update.operand),
+                      static_cast<Word>(update.compare));
+}
+
+// The same for 2, 4 or 8 bytes at `word`. The bits of the old value beyond its width are 0.
 inline std::uint64_t apply_atomic(void* word, const AtomicUpdate& update) noexcept {
-  if (update.element_bytes == sizeof(std::uint32_t)) {
-    return apply_atomic(*static_cast<std::uint32_t*>(word), update.code,
-                        static_cast<std::uint32_t>(update.operand),
-                        static_cast<std::uint32_t>(update.compare));
+  switch (update.element_bytes) {
+    case 2:
+      return apply_atomic_as<std::uint16_t>(word, update);
+    case 4:
+      return apply_atomic_as<std::uint32_t>(word, update);
+    default:
+      return apply_atomic_as<std::uint64_t>(word, update);
   }
-  return apply_atomic(*static_cast<std::uint64_t*>(word), update.code, update.operand,
-                      update.compare);
 }
 
 }  // namespace weft::transport

@@ -21,6 +21,7 @@ enum class OperationKind : std::uint8_t {
   Atomic,     // `update` on the remote word; the old value goes to `result` unless null
 };
 
+// The values are part of the wire format: new codes come last.
 enum class AtomicCode : std::uint8_t {
   Set,
   Add,
@@ -29,10 +30,13 @@ enum class AtomicCode : std::uint8_t {
   Xor,
   CompareSwap,
   Fetch,
+  FloatAdd,  // the word and the operand are the bits of a double, a float or an IEEE half
 };
 
-// An atomic on one word of 4 or 8 bytes. Floating-point words are set, fetched and swapped as raw
-// bits.
+inline constexpr std::uint8_t kAtomicCodeCount = 8;
+
+// An atomic on one word of 2, 4 or 8 bytes. Operand and compare are in the low bytes, and so is the
+// old value. Except by FloatAdd, words are taken as integers or raw bits.
 struct AtomicUpdate {
   AtomicCode code = AtomicCode::Set;
   std::uint8_t element_bytes = 8;
@@ -108,8 +112,9 @@ struct Operation {
   heap::Place remote;
   void* local = nullptr;
   std::size_t bytes = 0;
-  AtomicUpdate update;              // PutSignal's signal, or the atomic
-  std::uint64_t* result = nullptr;  // Atomic: the old value, written before the counter completes
+  AtomicUpdate update;  // PutSignal's signal: 8 bytes, Set or Add; or the atomic
+  // Atomic: the old value, written before the counter completes: always 8 bytes.
+  std::uint64_t* result = nullptr;
   OperationCounter* counter = nullptr;
   // Put and PutSignal, for a transport that gathers(): the ranges, `bytes` in all, instead of
   // `remote` and `local`. Read during post only.

@@ -65,8 +65,8 @@ class FrameFuzz {
   // The next of its kind, as a PE in its senses would send it.
   [[nodiscard]] UpdateFrame next_update(FrameKind kind) {
     return {.kind = kind,
-            .code = static_cast<std::uint8_t>(random_() % 7),
-            .element_bytes = static_cast<std::uint8_t>(chance(2) ? 4 : 8),
+            .code = static_cast<std::uint8_t>(random_() % kAtomicCodeCount),
+            .element_bytes = static_cast<std::uint8_t>(2U << random_() % 3),
             .sequence = next_sequence_++,
             .offset = 128 + random_() % 64 * 8,
             .operand = random_(),

@@ -56,9 +56,9 @@ Nonsense update_case(const char* name,
 
 std::vector<Nonsense> nonsense_of_updates() {
   return {
-      update_case("three_bytes", "neither 4 nor 8 bytes", FrameKind::Atomic,
+      update_case("three_bytes", "neither 2, 4 nor 8 bytes", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.element_bytes = 3; }),
-      update_case("no_bytes", "neither 4 nor 8 bytes", FrameKind::Force,
+      update_case("no_bytes", "neither 2, 4 nor 8 bytes", FrameKind::Force,
                   [](UpdateFrame& frame) { frame.element_bytes = 0; }),
       update_case("unaligned", "not aligned", FrameKind::Atomic,
                   [](UpdateFrame& frame) { frame.offset = kWord + 4; }),

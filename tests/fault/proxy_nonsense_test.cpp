@@ -192,6 +192,13 @@ const std::vector<Case>& all_cases() {
        [] { return one_record({.kind = RecordKind::SmallPut}, 1024); }},
       {"word_of_three_bytes", kCommand,
        [] { return one_record(RecordKind::Atomic, WordUpdate{.operand = 1, .element_bytes = 3}); }},
+      {"word_of_two_bytes", kCommand,
+       [] { return one_record(RecordKind::Atomic, WordUpdate{.operand = 1, .element_bytes = 2}); }},
+      {"addition_of_floats", kCommand,
+       [] {
+         return one_record(RecordKind::Atomic,
+                           WordUpdate{.operand = 1, .op = static_cast<AtomicOp>(7)});
+       }},
       {"word_that_is_not_aligned", kCommand,
        [] { return one_record(RecordKind::Atomic, WordUpdate{.word_offset = 4, .operand = 1}); }},
       {"unknown_atomic", kCommand,

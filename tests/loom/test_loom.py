@@ -157,7 +157,7 @@ def test_two_fabrics_of_other_names_run_side_by_side_and_one_name_is_used_once(l
 def alive(pid):
     try:
         return b"Z" not in open(f"/proc/{pid}/stat", "rb").read().split(b")")[1][:3]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it ended before the file was opened, or before it was read
         return False
 
 
@@ -170,6 +170,20 @@ def test_nothing_is_left_of_a_runner_that_was_killed(loom, start, tmp_path):
     wait_for(lambda: not any(alive(pid) for pid in pids))
     loom("run", "--job", "next", "--", "true")
     assert list((tmp_path / "loom").iterdir()) == []
+
+
+def test_a_runner_that_is_killed_while_a_node_starts_its_processes_leaves_none_of_them(start, tmp_path):
+    script = f'''echo $$ > {tmp_path}/pid.$RANK
+                 if [ $RANK = 0 ]; then
+                     read -r pid name state runner rest < /proc/$PPID/stat
+                     echo $PPID > {tmp_path}/node; kill -KILL $runner
+                 fi
+                 exec sleep 600'''
+    runner = start("--pes-per-node", 64, "--", "sh", "-c", script)
+    assert runner.wait(timeout=20) == -signal.SIGKILL
+    node = int((tmp_path / "node").read_text())
+    wait_for(lambda: not alive(node))
+    assert not any(alive(int(text)) for text in (file.read_text() for file in tmp_path.glob("pid.*")) if text)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import pytest
 
 
-
 @dataclass
 class Done:
     status: int
@@ -93,3 +92,8 @@ def programs_of(kind, request, folder):
     if not (package / "weft" / "_weft.abi3.so").exists():
         pytest.fail(f"{package} has no Python module; run scripts/setup and scripts/build again")
     return kind(request.getfixturevalue("bin_dir"), package, folder)
+
+
+@pytest.fixture
+def programs(request, tmp_path):
+    return programs_of(Programs, request, tmp_path)

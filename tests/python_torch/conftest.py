@@ -1,4 +1,4 @@
-"""The fixture of all tests here: torch_jobs.py."""
+"""The fixture of all tests here: torch_jobs.py, also for the tests in moe/."""
 import pathlib
 import sys
 
@@ -7,10 +7,4 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 pytest.importorskip("torch", reason="torch is missing; ./test python-torch installs it into .venv-torch")
 
-from jobs import programs_of  # noqa: E402: the path above comes first
-from torch_jobs import TorchPrograms  # noqa: E402
-
-
-@pytest.fixture
-def programs(request, tmp_path):
-    return programs_of(TorchPrograms, request, tmp_path)
+from torch_jobs import programs  # noqa: E402, F401: the path above comes first; pytest looks for fixtures here

@@ -1,5 +1,7 @@
 """Jobs of programs with torch: those of tests/python, run by the interpreter that has torch (.venv-torch)."""
-from jobs import Programs
+import pytest
+
+from jobs import Programs, programs_of
 
 
 class TorchPrograms(Programs):
@@ -10,3 +12,8 @@ class TorchPrograms(Programs):
         super().__init__(bin_dir, package, folder)
         # What a job that was ended left half written is not found by the next one.
         self.environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
+
+
+@pytest.fixture
+def programs(request, tmp_path):
+    return programs_of(TorchPrograms, request, tmp_path)

@@ -29,7 +29,8 @@ enum class CommandKind : std::uint8_t {
   PutList,  // puts of many segments, which the slot's payload lists
 };
 
-// The same values as weft::transport::AtomicCode; a static assertion in src/proxy compares them.
+// The values of weft::transport::AtomicCode as far as Fetch, on words of 4 and 8 bytes. A static
+// assertion in src/proxy compares them.
 enum class AtomicOp : std::uint8_t { Set, Add, And, Or, Xor, CompareSwap, Fetch };
 
 // Command::flags.

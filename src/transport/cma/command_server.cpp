@@ -90,7 +90,8 @@ Answer CommandServer::execute(const NodeCommand& command, const NodePeer& sender
                             .operand = command.operand,
                             .compare = command.compare};
   const std::uint64_t word = regions_.address_of(update.word, update.element_bytes);
-  if (word == 0 || word % update.element_bytes != 0) {
+  if (!is_atomic_code(static_cast<std::uint8_t>(update.code)) ||
+      !is_atomic_width(update.element_bytes) || word == 0 || word % update.element_bytes != 0) {
     return {.state = SlotState::Failed, .result = 0};
   }
   return {.state = SlotState::Done, .result = apply_atomic(reinterpret_cast<void*>(word), update)};

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "src/transport/atomic_update.hpp"
+
 namespace weft::transport::rails {
 namespace {
 
@@ -23,11 +25,11 @@ bool is_in_window(std::uint32_t sequence, std::uint32_t floor) {
 }
 
 std::string_view fault_of_update(const UpdateFrame& frame, const FrameBounds& bounds) {
-  if (frame.code > static_cast<std::uint8_t>(AtomicCode::Fetch)) {
+  if (!is_atomic_code(frame.code)) {
     return "unknown atomic operation";
   }
-  if (frame.element_bytes != 4 && frame.element_bytes != 8) {
-    return "the word has neither 4 nor 8 bytes";
+  if (!is_atomic_width(frame.element_bytes)) {
+    return "the word has neither 2, 4 nor 8 bytes";
   }
   if (!is_possible(bounds, frame.region, frame.offset, frame.element_bytes)) {
     return "the word lies outside of all regions";

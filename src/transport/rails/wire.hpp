@@ -78,7 +78,7 @@ struct alignas(std::uint64_t) Frame {
 struct UpdateFrame {
   FrameKind kind = FrameKind::Atomic;
   std::uint8_t code = 0;           // AtomicCode
-  std::uint8_t element_bytes = 0;  // 4 or 8
+  std::uint8_t element_bytes = 0;  // 2, 4 or 8
   std::uint8_t reserved = 0;
   std::uint32_t sequence = 0;
   std::uint32_t count = 0;        // Signal: pieces; Force: EagerPieces; with data: its bytes

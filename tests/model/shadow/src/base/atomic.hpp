@@ -81,9 +81,10 @@ class AtomicRef {
   }
 
  private:
+  using SmallBits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>;
   using Bits = std::conditional_t<sizeof(T) == 8,
                                   std::uint64_t,
-                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint8_t>>;
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, SmallBits>>;
   static_assert(sizeof(Bits) == sizeof(T));
 
   static std::uint64_t to_bits(T value) { return std::bit_cast<Bits>(value); }
