@@ -19,6 +19,8 @@ MAY_USE = {
     "api": {"base", "gpu", "bootstrap", "heap", "transport", "rma", "collectives", "runtime"},
     "shmem": {"base", "transport", "rma", "collectives", "api"},
     "nvshmem": set(),  # a library of its own, over the public interface
+    # Libraries that other programs open, each with copies of these.
+    "plugins": {"base", "topology", "gpu", "fabric", "bootstrap", "heap", "transport"},
 }
 MOE_MAY_USE = {"base", "gpu"}  # a library of its own, over the public interface and copies of these
 # Tools prove that the public headers are enough; these look inside because that is their purpose.
