@@ -56,6 +56,7 @@ set(weft_nvshmem_mode OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXEC
 set(WEFT_RUN ../../bin/weft-run)
 configure_file(${weft_nvshmem_source}/nvshmrun.in ${weft_nvshmem_prefix}/bin/nvshmrun @ONLY FILE_PERMISSIONS ${weft_nvshmem_mode})
 set(WEFT_NVSHMEM_PREFIX ../nvshmem)
+set(WEFT_LIB_FROM_BIN ../lib)
 set(WEFT_NVSHMEM_MISSING "")
 if(NOT WEFT_HAVE_CUDA)
   set(WEFT_NVSHMEM_MISSING "built without CUDA, so without libnvshmem_device.bc and .ltoir, and programs run on memory of the host \
@@ -68,6 +69,7 @@ file(CREATE_LINK nvshmrun ${weft_nvshmem_prefix}/bin/nvshmrun.hydra SYMBOLIC)
 set(WEFT_RUN ../../../../bin/weft-run)
 configure_file(${weft_nvshmem_source}/nvshmrun.in ${CMAKE_BINARY_DIR}/installed/nvshmrun @ONLY)
 set(WEFT_NVSHMEM_PREFIX ../${weft_nvshmem_installed})
+set(WEFT_LIB_FROM_BIN ${weft_lib_from_bin})
 configure_file(${weft_nvshmem_source}/weft-nvshmem.in ${CMAKE_BINARY_DIR}/installed/weft-nvshmem @ONLY)
 install(TARGETS nvshmem_host nvshmem_bootstrap_uid
         LIBRARY DESTINATION ${weft_nvshmem_installed}/lib COMPONENT development OPTIONAL NAMELINK_SKIP)
@@ -78,7 +80,8 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/nvshmem/ DESTINATION ${weft_nvshme
 install(FILES ${weft_nvshmem_prefix}/lib/cmake/nvshmem/NVSHMEMConfig.cmake ${weft_nvshmem_prefix}/lib/cmake/nvshmem/NVSHMEMConfigVersion.cmake
         DESTINATION ${weft_nvshmem_installed}/lib/cmake/nvshmem COMPONENT development)
 install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/nvshmrun DESTINATION ${weft_nvshmem_installed}/bin COMPONENT development)
-install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/weft-nvshmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT development)
+# Jobs need it too: --plugin.
+install(PROGRAMS ${CMAKE_BINARY_DIR}/installed/weft-nvshmem DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
 # Its targets, for builds that name theirs.
 add_custom_target(nvshmem_prefix)
 add_dependencies(nvshmem_prefix nvshmem_host nvshmem_device nvshmem_bootstrap_uid nvshmem_host_filter nvshmem-info)

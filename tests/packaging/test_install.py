@@ -66,6 +66,14 @@ def test_an_nvshmem_program_builds_against_the_installed_prefix(installed, libra
     assert not list((installed / "include").rglob("nvshmem.h"))
 
 
+def test_nvidias_nvshmem_finds_wefts_transport_in_the_installation(installed):
+    lines = output(installed / "bin" / "weft-nvshmem", "--plugin", LD_PRELOAD="").splitlines()
+    stubs = [pathlib.Path(path) for path in lines[0].removeprefix("export LD_PRELOAD=").split(":")]
+    assert [stub.name for stub in stubs] == [f"nvshmem_transport_libfabric.so.{number}" for number in range(3, 8)]
+    (plugin,) = {(stub.parent / "../../../libweft_nvshmem_transport.so").resolve() for stub in stubs}  # as src/plugins/nvshmem/stub.c says
+    assert plugin.is_relative_to(installed) and exported(plugin) == {"weft_nvshmemt_init"}
+
+
 def files_below(folder):
     """The text of each file, by its path; not of what links lead to."""
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*")

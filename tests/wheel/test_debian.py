@@ -51,6 +51,13 @@ def test_the_tools_run(usr, run):
     assert run(usr / "bin" / "weft-info").startswith("weft ")
 
 
+def test_jobs_need_no_development_package_for_nvidias_nvshmem(packages, run, tmp_path):
+    run("dpkg-deb", "-x", packages["weft"], tmp_path)
+    assert run(tmp_path / "usr" / "bin" / "weft-nvshmem", "--plugin").startswith("export LD_PRELOAD=")
+    done = subprocess.run([tmp_path / "usr" / "bin" / "weft-nvshmem", "--env"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "libweft-dev" in done.stderr
+
+
 def test_an_openshmem_program_builds_and_runs(usr, run, tmp_path):
     names = usr / "lib" / "weft" / "bin"
     run(names / "oshcc", "-std=c99", OUTSIDE / "shmem_c99.c", "-o", tmp_path / "program")

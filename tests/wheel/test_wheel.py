@@ -43,6 +43,8 @@ def test_it_brings_no_library_but_its_own(wheel):
     nvshmem = {f"weft/lib/weft/nvshmem/lib/{name}" for name in (
         "libnvshmem_host.so", "libnvshmem_host.so.3", "libweft_nvshmem_host.so.3",
         "nvshmem_bootstrap_uid.so", "nvshmem_bootstrap_uid.so.3", "weft_nvshmem_bootstrap_uid.so.3")}
+    nvshmem |= {f"weft/lib/weft/nvshmem/transport/nvshmem_transport_libfabric.so.{number}" for number in range(3, 8)}
+    nvshmem |= {"weft/lib/libweft_nvshmem_transport.so"}
     assert libraries - backends - free_threaded == {"weft/lib/libweft.so", "weft/lib/libweft.so.0", "weft/lib/libweft_moe.so", "weft/lib/libweft_moe.so.0",
                                                             "weft/_weft.abi3.so"} | nvshmem
     assert len(backends) == 5, "nanobind's backend for Python 3.11 to 3.15: scripts/nanobind_backends"
@@ -56,6 +58,16 @@ def test_no_path_of_the_machine_that_built_it_is_inside(wheel, project):
 
 def test_weft_info(environment, run):
     assert run(environment / "weft-info").startswith("weft ")
+
+
+def test_nvidias_nvshmem_gets_wefts_transport(environment, run):
+    """The lines, and the files that they name; use_rails finds the same ones."""
+    lines = run(environment / "weft-nvshmem", "--plugin", env=os.environ | {"LD_PRELOAD": ""}).splitlines()
+    assert lines[1:] == ["export NVSHMEM_REMOTE_TRANSPORT=libfabric"]
+    files = lines[0].removeprefix("export LD_PRELOAD=").split(":")
+    text = "import weft.nvshmem; weft.nvshmem.use_rails(); print(open('/proc/self/maps').read())"
+    maps = run(environment / "python", "-c", text)
+    assert len(files) == 5 and all(f" {os.path.realpath(file)}\n" in maps for file in files)
 
 
 def test_a_job_of_python_programs(environment, run):

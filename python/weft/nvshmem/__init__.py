@@ -6,6 +6,8 @@
 Names and meanings are those of NVSHMEM4Py's public documentation, 0.3 (docs/NVSHMEM.md says what differs). With
 NVSHMEM_HEAP_KIND=SYSMEM memory is that of the CPU, and arrays are numpy's: for tests, and machines without GPUs.
 
+    weft.nvshmem.use_rails()   # the other way round: NVIDIA's NVSHMEM stays, and takes Weft's rails between nodes
+
 Threads: one at a time.
 """
 
@@ -14,6 +16,9 @@ import importlib.util
 import sys
 
 from ..errors import Error
+from .rails import use_rails
+
+__all__ = ["install", "use_rails"]
 
 _MODULES = ("core", "core.collective", "core.direct", "core.init_fini", "core.interop", "core.interop.cupy", "core.interop.torch",
             "core.memory", "core.modules", "core.nvshmem_types", "core.rma", "core.device", "core.device.library")
