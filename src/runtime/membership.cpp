@@ -3,13 +3,8 @@
 #include <weft/weft.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <functional>
 #include <map>
 #include <span>
-
-#include <sched.h>
 
 #include "src/base/error.hpp"
 #include "src/base/units.hpp"
@@ -23,30 +18,11 @@ std::string own_version() {
   return fmt::format("{}.{}", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR);
 }
 
-CoreMask own_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CoreMask mask{};
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) {
-    mask[0] = 1;
-    return mask;
-  }
-  for (std::size_t core = 0; core < mask.size() * 64; ++core) {
-    mask[core / 64] |= static_cast<std::uint64_t>(CPU_ISSET(core, &set) ? 1 : 0) << core % 64;
-  }
-  return mask;
-}
-
 // The bytes of a plain value.
 template <typename Value>
 void read(bootstrap::FieldReader& reader, Value& value) {
   const auto bytes = std::as_writable_bytes(std::span(&value, 1));
   std::ranges::copy(reader.raw(bytes.size()), bytes.begin());
-}
-
-// An identity starts with the kernel's boot id, followed by its namespaces.
-std::string machine_of(const Member& member) {
-  return member.node_identity.substr(0, member.node_identity.find('/'));
 }
 
 void check_agreement(const std::vector<Member>& members) {
@@ -115,7 +91,7 @@ Membership::Membership(const Config& config,
   const Member mine{.version = own_version(),
                     .node_identity = identity.id,
                     .hostname = identity.hostname,
-                    .cores = own_cores(),
+                    .cores = topology::own_cores(),
                     .heap = heap.offer(),
                     .regions = std::move(regions)};
   const std::vector<bootstrap::Blob> blobs = bootstrap.allgather(encode(mine));
@@ -133,26 +109,25 @@ std::uint32_t Membership::node_count() const {
 }
 
 MachineLoad Membership::machine() const {
-  const std::string mine = machine_of(members_[me_.value]);
+  const std::string mine = topology::machine_of(members_[me_.value].node_identity);
   MachineLoad load;
-  CoreMask all{};
+  std::vector<topology::CoreMask> masks;
   for (const Member& member : members_) {
-    if (machine_of(member) == mine) {
+    if (topology::machine_of(member.node_identity) == mine) {
       ++load.pes;
-      std::ranges::transform(all, member.cores, all.begin(), std::bit_or());
+      masks.push_back(member.cores);
     }
   }
-  for (const std::uint64_t word : all) {
-    load.cores += static_cast<std::uint32_t>(std::popcount(word));
-  }
+  load.cores = topology::core_count(masks);
   return load;
 }
 
 std::uint32_t Membership::machine_pe() const {
-  const std::string mine = machine_of(members_[me_.value]);
+  const std::string mine = topology::machine_of(members_[me_.value].node_identity);
   return static_cast<std::uint32_t>(
-      std::count_if(members_.begin(), members_.begin() + me_.value,
-                    [&mine](const Member& member) { return machine_of(member) == mine; }));
+      std::count_if(members_.begin(), members_.begin() + me_.value, [&mine](const Member& member) {
+        return topology::machine_of(member.node_identity) == mine;
+      }));
 }
 
 std::vector<std::uint32_t> Membership::machines() const {
@@ -160,7 +135,8 @@ std::vector<std::uint32_t> Membership::machines() const {
   std::vector<std::uint32_t> machines;
   for (const Member& member : members_) {
     const auto pe = static_cast<std::uint32_t>(machines.size());
-    machines.push_back(first_of.try_emplace(machine_of(member), pe).first->second);
+    machines.push_back(
+        first_of.try_emplace(topology::machine_of(member.node_identity), pe).first->second);
   }
   return machines;
 }

@@ -4,7 +4,6 @@
 // Built once at init by one thread; constant afterwards.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,12 +13,10 @@
 #include "src/base/ids.hpp"
 #include "src/bootstrap/bootstrap.hpp"
 #include "src/heap/heap.hpp"
+#include "src/topology/cores.hpp"
 #include "src/topology/node.hpp"
 
 namespace weft::runtime {
-
-// One bit per core that a PE may run on.
-using CoreMask = std::array<std::uint64_t, 16>;
 
 // Symmetric memory besides the heap.
 struct RegionOffer {
@@ -31,7 +28,7 @@ struct Member {
   std::string version;
   std::string node_identity;
   std::string hostname;
-  CoreMask cores{};
+  topology::CoreMask cores{};  // that it may run on
   heap::SegmentOffer heap;
   std::vector<RegionOffer> regions;  // the same names and sizes on every PE
 };

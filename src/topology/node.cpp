@@ -39,6 +39,10 @@ NodeIdentity node_identity(const std::string& proc) {
   return identity;
 }
 
+std::string machine_of(std::string_view id) {
+  return std::string(id.substr(0, id.find('/')));
+}
+
 std::string network_of(std::string_view id) {
   return std::string(id.substr(0, id.find("/pid:")));
 }

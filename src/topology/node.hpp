@@ -28,6 +28,9 @@ struct NodeIdentity {
 // a network namespace, in which loopback addresses mean the same. Pure.
 [[nodiscard]] std::string network_of(std::string_view id);
 
+// The part of it that is equal if and only if processes share a boot of a kernel. Pure.
+[[nodiscard]] std::string machine_of(std::string_view id);
+
 struct NodePlace {
   std::uint32_t node_index = 0;   // nodes are numbered in the order of their first PE
   std::uint32_t local_index = 0;  // index among the PEs of the node, in PE order

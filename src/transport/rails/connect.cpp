@@ -188,36 +188,11 @@ void RailsTransport::count_in(const CounterBlocks& blocks) {
   links_.count_in(blocks);
 }
 
-void RailsTransport::enter_region(RegionIndex index, std::span<std::byte> memory) {
-  if (index.value >= state_.regions.size()) {
-    state_.regions.resize(index.value + 1);
-  }
-  state_.regions[index.value] = memory;
-}
-
-void RailsTransport::enter_keys(Peer& peer,
-                                RegionIndex index,
-                                std::span<const fabric::RegionKey> keys) {
-  for (RailLink& link : peer.links) {
-    if (index.value >= link.regions.size()) {
-      link.regions.resize(index.value + 1);
-    }
-    link.regions[index.value] = keys[link.remote.value];
-  }
-}
-
 bootstrap::Blob RailsTransport::add_region(RegionIndex index, std::span<std::byte> memory) {
-  const std::lock_guard lock(mutex_);
-  if (index.value >= kRegionCountMax) {
-    fail(Status::OutOfMemory, "region {} is one too many: a PE has at most {} at a time",
-         index.value, kRegionCountMax);
-  }
   bootstrap::FieldWriter writer;
-  for (const LocalRail& local : state_.rails) {
-    const fabric::RegionKey key = local.rail->add_region(memory);
+  for (const fabric::RegionKey& key : own_regions_.offer(index, memory)) {
     writer.u64(key.key.value).u64(key.base);
   }
-  enter_region(index, memory);
   return writer.bytes();
 }
 
@@ -257,7 +232,7 @@ bootstrap::Blob RailsTransport::add_device_region(RegionIndex index,
     writer.u64(region.key.base);
     device_rails_.push_back({local.rail->nic(), region.way, region.why});
   }
-  enter_region(index, {});
+  enter_memory(state_, index, {});
   return writer.bytes();
 }
 

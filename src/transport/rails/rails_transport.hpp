@@ -20,6 +20,7 @@
 #include "src/bootstrap/bootstrap.hpp"
 #include "src/transport/rails/links.hpp"
 #include "src/transport/rails/outbox.hpp"
+#include "src/transport/rails/own_regions.hpp"
 #include "src/transport/rails/receiver.hpp"
 #include "src/transport/rails/recovery.hpp"
 #include "src/transport/rails/sender.hpp"
@@ -62,6 +63,9 @@ class RailsTransport final : public Transport {
   void remove_region(RegionIndex index) override;
   // Opens the connections that the policy uses while every link is up.
   void warm_up(std::span<const Pe> peers, std::uint32_t timeout_s) override;
+
+  // For regions that each PE numbers for itself.
+  [[nodiscard]] OwnRegions& own_regions() { return own_regions_; }
 
   [[nodiscard]] RailDescriptions rails() const override;
   void count_in(const CounterBlocks& blocks) override;
@@ -131,11 +135,10 @@ class RailsTransport final : public Transport {
   bool advance_locked();
   [[nodiscard]] bool may_sleep() noexcept;
   void next_duty() noexcept;
-  void enter_region(RegionIndex index, std::span<std::byte> memory);
-  static void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey> keys);
 
   mutable std::mutex mutex_;
   State state_;
+  OwnRegions own_regions_{mutex_, state_};
   Links links_{state_};
   RailSelector selector_{state_, links_.rates()};
   Outbox outbox_{state_, links_, selector_};

@@ -1,0 +1,44 @@
+// Regions that are not the same on all PEs: each PE gives its memory numbers of its own, and an
+// operation names the peer's number. For libraries that hand their handles out themselves.
+//
+// Not collective; how the keys reach the peers is the caller's business. Threads: any; it takes the
+// lock of the RailsTransport that it belongs to.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "src/base/ids.hpp"
+#include "src/fabric/rail.hpp"
+#include "src/transport/rails/state.hpp"
+
+namespace weft::transport::rails {
+
+class OwnRegions {
+ public:
+  OwnRegions(std::mutex& mutex, State& state) : mutex_(mutex), state_(state) {}
+
+  // This PE's memory, under a number that is free. Returns the keys by rail. Throws Error if the
+  // number is too high, or a rail cannot register the memory.
+  [[nodiscard]] std::vector<fabric::RegionKey> offer(RegionIndex index,
+                                                     std::span<std::byte> memory);
+  // Enters the keys, by rail of `peer`, of the region that is its `index`, in place of older ones.
+  // Throws Error (Mismatch) if they are not as many as it has rails.
+  void enter(Pe peer, RegionIndex index, std::span<const fabric::RegionKey> keys);
+  // Ends `offer`: operations of peers that arrive later are dropped. Frees the number.
+  void withdraw(RegionIndex index);
+
+ private:
+  std::mutex& mutex_;
+  State& state_;
+};
+
+// ---- Under the lock.
+
+void enter_memory(State& state, RegionIndex index, std::span<std::byte> memory);
+// One for each of the peer's rails.
+void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey> keys);
+
+}  // namespace weft::transport::rails
