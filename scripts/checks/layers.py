@@ -15,12 +15,12 @@ MAY_USE = {
     "proxy": {"base", "gpu", "heap", "transport"},
     "rma": {"base", "heap", "transport", "proxy"},
     "collectives": {"base", "gpu", "heap", "rma"},
+    "plugins": {"base", "topology", "gpu", "fabric", "bootstrap", "heap", "transport", "proxy"},
     "runtime": {"base", "topology", "gpu", "fabric", "bootstrap", "heap", "transport", "proxy", "rma", "collectives"},
     "api": {"base", "gpu", "bootstrap", "heap", "transport", "rma", "collectives", "runtime"},
     "shmem": {"base", "transport", "rma", "collectives", "api"},
     "nvshmem": set(),  # a library of its own, over the public interface
     # Libraries that other programs open, each with copies of these.
-    "plugins": {"base", "topology", "gpu", "fabric", "bootstrap", "heap", "transport"},
 }
 # Inside transport, who may use which folders beside it; an implementation none.
 TRANSPORT_MAY_USE = {"opening": {"rails", "faulty"}}

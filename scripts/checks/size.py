@@ -21,6 +21,8 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ALLOWED = {
     "cudaMemcpy2D": "CUDA's own function, which the emulated GPU provides",
     "cudaMemcpy2DAsync": "as cudaMemcpy2D",
+    "weft::plugins::nvshmem::rma": "NVSHMEM's own signature of what it calls in a transport",
+    "weft::plugins::nvshmem::put_signal": "as rma",
     "GpuExchange": "of weft.moe, which moves into a folder of its own and is divided there",
     "Exchange": "as GpuExchange",
     "Commands": "weft-top's commands, each a key and a short method; a dispatch table, not a second idea",
