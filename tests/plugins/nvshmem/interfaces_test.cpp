@@ -112,6 +112,7 @@ TEST_P(NvshmemInterface, AFenceOrdersPutsToOnePe) {
       if (host.pe() == 1) {
         EXPECT_EQ(host.word(0), first + 63) << "an earlier put was seen last";
       }
+      host.meet();  // before the next batch changes it
     }
   });
 }
