@@ -36,12 +36,20 @@ class Copier {
                                     void* dest,
                                     const void* source,
                                     std::size_t bytes) noexcept;
+  // To the GPU, in one piece however short: beside a kernel that runs it may take milliseconds.
+  [[nodiscard]] std::uint64_t start_whole(void* dest,
+                                          const void* source,
+                                          std::size_t bytes) noexcept;
   [[nodiscard]] bool is_done(CopyDirection direction, std::uint64_t number) noexcept;
   // Null if none has failed. What was copied, and CUDA's words.
   [[nodiscard]] const std::string* failure() const noexcept;
 
  private:
   struct Streams;
+  struct Request;
+
+  std::uint64_t start(const Request& request) noexcept;
+
   std::unique_ptr<Streams> streams_;
 };
 

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 
+#include "src/base/error.hpp"
 #include "src/base/file_descriptor.hpp"
 #include "src/gpu/device.hpp"
 #include "src/gpu/segments.hpp"
@@ -40,5 +41,14 @@ struct DmaBuf {
 // Makes the writes to this GPU that NICs have reported visible to all that read them before it
 // returns. Does nothing if the platform guarantees that. False if it failed.
 [[nodiscard]] bool show_nic_writes(const Device& device) noexcept;
+
+// The same on any thread of the program. Aborts if it failed: the GPU might see a signal before its
+// data, and nothing would tell.
+inline void require_nic_writes(const Device& device) noexcept {
+  if (device.nic_writes_seen_by < device.nic_writes_read_by) {
+    const BorrowedThread borrowed;
+    WEFT_CHECK(show_nic_writes(device), "GPU {} did not flush what NICs wrote", device.index);
+  }
+}
 
 }  // namespace weft::gpu

@@ -134,6 +134,14 @@ CUresult copy_short(CUstream stream, void* dest, const void* source, std::size_t
 
 }  // namespace
 
+struct Copier::Request {
+  CopyDirection direction;
+  void* dest;
+  const void* source;
+  std::size_t bytes;
+  bool may_split = true;  // into rows
+};
+
 struct Copier::Streams {
   Streams(const Device& of, std::function<bool(const void*)> is_heap_memory)
       : device(of), context(of), is_heap(std::move(is_heap_memory)) {}
@@ -161,10 +169,12 @@ struct Copier::Streams {
     return true;
   }
 
-  CUresult start(CopyDirection direction, void* dest, const void* source, std::size_t bytes) {
+  CUresult start(const Request& request) {
+    const auto& [direction, dest, source, bytes, may_split] = request;
     const Current current(context.get());
     CopyStream& copies = this->stream_of(direction);
-    const bool is_short = direction == CopyDirection::ToGpu && bytes > 1 && bytes < kPlainBytesMin;
+    const bool is_short =
+        may_split && direction == CopyDirection::ToGpu && bytes > 1 && bytes < kPlainBytesMin;
     const CUresult error = is_short ? copy_short(copies.stream, dest, source, bytes)
                                     : driver().memcpy_async(address_of(dest), address_of(source),
                                                             bytes, copies.stream);
@@ -241,21 +251,33 @@ std::uint64_t Copier::start(CopyDirection direction,
                             void* dest,
                             const void* source,
                             std::size_t bytes) noexcept {
+  return start({.direction = direction, .dest = dest, .source = source, .bytes = bytes});
+}
+
+std::uint64_t Copier::start_whole(void* dest, const void* source, std::size_t bytes) noexcept {
+  return start({.direction = CopyDirection::ToGpu,
+                .dest = dest,
+                .source = source,
+                .bytes = bytes,
+                .may_split = false});
+}
+
+std::uint64_t Copier::start(const Request& request) noexcept {
+  const CopyDirection direction = request.direction;
   use_device_once(streams_->device);
   CopyStream& copies = streams_->stream_of(direction);
   while (streams_->failure.empty() && copies.started - copies.done == kInFlightMax) {
     streams_->advance(copies);
   }
-  const void* of_gpu = direction == CopyDirection::ToGpu ? dest : source;
+  const void* of_gpu = direction == CopyDirection::ToGpu ? request.dest : request.source;
   if (streams_->failure.empty()) {
-    const CUresult error = streams_->is_known(copies, of_gpu)
-                               ? streams_->start(direction, dest, source, bytes)
-                               : CUDA_ERROR_INVALID_VALUE;
+    const CUresult error =
+        streams_->is_known(copies, of_gpu) ? streams_->start(request) : CUDA_ERROR_INVALID_VALUE;
     if (error != CUDA_SUCCESS) {
       streams_->failure = fmt::format(
           "copying {} bytes {} {} failed: {}; the local side of a put or get in a kernel must be "
           "memory of this GPU, or host memory that it maps",
-          bytes, direction == CopyDirection::ToGpu ? "to" : "from", of_gpu, words(error));
+          request.bytes, direction == CopyDirection::ToGpu ? "to" : "from", of_gpu, words(error));
     }
   }
   return ++copies.started;

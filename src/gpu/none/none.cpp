@@ -146,6 +146,12 @@ std::uint64_t Copier::start(CopyDirection /*direction*/,
   return 0;
 }
 
+std::uint64_t Copier::start_whole(void* /*dest*/,
+                                  const void* /*source*/,
+                                  std::size_t /*bytes*/) noexcept {
+  return 0;
+}
+
 bool Copier::is_done(CopyDirection /*direction*/, std::uint64_t /*number*/) noexcept {
   return false;
 }
