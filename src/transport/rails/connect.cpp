@@ -292,7 +292,8 @@ std::vector<DeviceRail> RailsTransport::device_rails() const {
 
 void RailsTransport::remove_region(RegionIndex index) {
   const std::lock_guard lock(mutex_);
-  const std::span<std::byte> memory = std::exchange(state_.regions.at(index.value), {});
+  const std::span<std::byte> memory = state_.regions.at(index.value);
+  enter_memory(state_, index, {});
   for (const LocalRail& local : state_.rails) {
     local.rail->drop_region(memory);
   }

@@ -1,17 +1,9 @@
 #include "src/transport/rails/own_regions.hpp"
 
-#include <utility>
-
 #include "src/base/error.hpp"
+#include "src/base/units.hpp"
 
 namespace weft::transport::rails {
-
-void enter_memory(State& state, RegionIndex index, std::span<std::byte> memory) {
-  if (index.value >= state.regions.size()) {
-    state.regions.resize(index.value + 1);
-  }
-  state.regions[index.value] = memory;
-}
 
 void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey> keys) {
   for (RailLink& link : peer.links) {
@@ -22,12 +14,20 @@ void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey
   }
 }
 
-std::vector<fabric::RegionKey> OwnRegions::offer(RegionIndex index, std::span<std::byte> memory) {
-  const std::lock_guard lock(mutex_);
+namespace {
+
+void require_number(RegionIndex index) {
   if (index.value >= kRegionCountMax) {
     fail(Status::OutOfMemory, "region {} is one too many: a PE has at most {} at a time",
          index.value, kRegionCountMax);
   }
+}
+
+}  // namespace
+
+std::vector<fabric::RegionKey> OwnRegions::offer(RegionIndex index, std::span<std::byte> memory) {
+  const std::lock_guard lock(mutex_);
+  require_number(index);
   std::vector<fabric::RegionKey> keys;
   keys.reserve(state_.rails.size());
   for (const LocalRail& local : state_.rails) {
@@ -35,6 +35,35 @@ std::vector<fabric::RegionKey> OwnRegions::offer(RegionIndex index, std::span<st
   }
   enter_memory(state_, index, memory);
   return keys;
+}
+
+std::vector<fabric::RegionKey> OwnRegions::offer(RegionIndex index,
+                                                 const fabric::DeviceMemory& memory,
+                                                 gpu::WordMemory& words) {
+  const std::lock_guard lock(mutex_);
+  require_number(index);
+  transport_.wake();  // as in RailsTransport::add_device_region
+  std::vector<fabric::RegionKey> keys;
+  keys.reserve(state_.rails.size());
+  for (LocalRail& local : state_.rails) {
+    keys.push_back(register_device(local, memory));
+  }
+  enter_memory(state_, index, memory.memory, &words);
+  return keys;
+}
+
+// All rails or none, because the planner may choose any.
+fabric::RegionKey OwnRegions::register_device(LocalRail& local,
+                                              const fabric::DeviceMemory& memory) const {
+  const fabric::DeviceRegion region = local.rail->add_device_region(memory);
+  if (region.way != fabric::DeviceWay::None) {
+    return region.key;
+  }
+  for (const LocalRail& other : state_.rails) {
+    other.rail->drop_region(memory.memory);
+  }
+  fail("the NIC {} ({}) does not reach {} of GPU memory: {}", local.rail->nic(),
+       local.rail->provider(), format_bytes(memory.memory.size()), region.why);
 }
 
 void OwnRegions::enter(Pe peer, RegionIndex index, std::span<const fabric::RegionKey> keys) {
@@ -49,7 +78,8 @@ void OwnRegions::enter(Pe peer, RegionIndex index, std::span<const fabric::Regio
 
 void OwnRegions::withdraw(RegionIndex index) {
   const std::lock_guard lock(mutex_);
-  const std::span<std::byte> memory = std::exchange(state_.regions.at(index.value), {});
+  const std::span<std::byte> memory = state_.regions.at(index.value);
+  enter_memory(state_, index, {});
   for (const LocalRail& local : state_.rails) {
     local.rail->drop_region(memory);
   }

@@ -12,18 +12,28 @@
 
 #include "src/base/ids.hpp"
 #include "src/fabric/rail.hpp"
+#include "src/gpu/word_memory.hpp"
+#include "src/transport/rails/region_memory.hpp"
 #include "src/transport/rails/state.hpp"
+#include "src/transport/transport.hpp"
 
 namespace weft::transport::rails {
 
 class OwnRegions {
  public:
-  OwnRegions(std::mutex& mutex, State& state) : mutex_(mutex), state_(state) {}
+  OwnRegions(Transport& transport, std::mutex& mutex, State& state)
+      : transport_(transport), mutex_(mutex), state_(state) {}
 
   // This PE's memory, under a number that is free. Returns the keys by rail. Throws Error if the
   // number is too high, or a rail cannot register the memory.
   [[nodiscard]] std::vector<fabric::RegionKey> offer(RegionIndex index,
                                                      std::span<std::byte> memory);
+  // The same for memory of this PE's GPU. NICs carry its data; what messages bring to it, and its
+  // words, the CPU changes through `words`, which must live until withdraw. Throws Error also if a
+  // NIC does not reach the memory.
+  [[nodiscard]] std::vector<fabric::RegionKey> offer(RegionIndex index,
+                                                     const fabric::DeviceMemory& memory,
+                                                     gpu::WordMemory& words);
   // Enters the keys, by rail of `peer`, of the region that is its `index`, in place of older ones.
   // Throws Error (Mismatch) if they are not as many as it has rails.
   void enter(Pe peer, RegionIndex index, std::span<const fabric::RegionKey> keys);
@@ -31,13 +41,16 @@ class OwnRegions {
   void withdraw(RegionIndex index);
 
  private:
+  [[nodiscard]] fabric::RegionKey register_device(LocalRail& local,
+                                                  const fabric::DeviceMemory& memory) const;
+
+  Transport& transport_;
   std::mutex& mutex_;
   State& state_;
 };
 
 // ---- Under the lock.
 
-void enter_memory(State& state, RegionIndex index, std::span<std::byte> memory);
 // One for each of the peer's rails.
 void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey> keys);
 

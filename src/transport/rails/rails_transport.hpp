@@ -138,7 +138,7 @@ class RailsTransport final : public Transport {
 
   mutable std::mutex mutex_;
   State state_;
-  OwnRegions own_regions_{mutex_, state_};
+  OwnRegions own_regions_{*this, mutex_, state_};
   Links links_{state_};
   RailSelector selector_{state_, links_.rates()};
   Outbox outbox_{state_, links_, selector_};

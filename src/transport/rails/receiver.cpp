@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "src/base/log.hpp"
-#include "src/transport/atomic_update.hpp"
+#include "src/transport/rails/region_memory.hpp"
 
 namespace weft::transport::rails {
 namespace {
@@ -224,11 +224,7 @@ void Receiver::take_piece(Peer& peer, const UpdateFrame& frame, std::span<const 
   if (arrivals.applied.is_done(frame.sequence)) {
     return;  // of an operation that has failed
   }
-  std::byte* dest = memory_at(state_.regions, frame.data_region, frame.data_offset, data.size());
-  if (dest != nullptr) {
-    std::memcpy(dest, data.data(), data.size());
-  }
-  state_.dropped.updates += dest != nullptr ? 0 : 1;
+  state_.dropped.updates += store_data(state_, frame, data) ? 0 : 1;
   std::uint32_t& arrived = arrivals.eager_pieces[frame.sequence % SequenceWindow::kSpan];
   ++arrived;
   if (tally_of(arrivals, frame.sequence).on_piece()) {
@@ -279,29 +275,12 @@ void Receiver::forget_signal(Arrivals& arrivals, std::uint32_t sequence) {
   }
 }
 
-std::optional<std::uint64_t> Receiver::update(const UpdateFrame& frame,
-                                              std::span<const std::byte> data) const {
-  std::byte* word = memory_at(state_.regions, frame.region, frame.offset, frame.element_bytes);
-  std::byte* dest = memory_at(state_.regions, frame.data_region, frame.data_offset, data.size());
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(word) % frame.element_bytes == 0;
-  if (word == nullptr || !is_aligned || (!data.empty() && dest == nullptr)) {
-    return std::nullopt;
-  }
-  if (!data.empty()) {
-    std::memcpy(dest, data.data(), data.size());
-  }
-  return apply_atomic(word, {.code = static_cast<AtomicCode>(frame.code),
-                             .element_bytes = frame.element_bytes,
-                             .operand = frame.operand,
-                             .compare = frame.compare});
-}
-
 void Receiver::apply(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data) {
   Arrivals& arrivals = arrivals_of(peer);
   if (arrivals.applied.is_done(frame.sequence)) {
     return;
   }
-  const std::optional<std::uint64_t> old = update(frame, data);
+  const std::optional<std::uint64_t> old = apply_update(state_, frame, data);
   state_.dropped.updates += old ? 0 : 1;
   if (frame.kind == FrameKind::Atomic && frame.token != 0) {
     outbox_.append(peer, ReplyFrame{.token = frame.token, .value = old.value_or(0)});

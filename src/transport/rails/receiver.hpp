@@ -2,8 +2,9 @@
 // all of its data has arrived, and an atomic at once. Each is applied exactly once, whatever is
 // retransmitted.
 //
-// This is the target's progress engine for atomics. It uses the same CPU instructions as PEs of the
-// same node. Called under the transport's lock, by whichever thread makes progress.
+// This is the target's progress engine for atomics. In memory of the host it uses the same CPU
+// instructions as PEs of the same node; memory of a GPU is in region_memory.hpp. Called under the
+// transport's lock, by whichever thread makes progress.
 #pragma once
 
 #include <cstddef>
@@ -69,9 +70,6 @@ class Receiver {
   void apply_waiting(Peer& peer, std::uint32_t sequence);
   void handle_flush(Peer& peer, const FlushFrame& frame);
   void apply(Peer& peer, const UpdateFrame& frame, std::span<const std::byte> data = {});
-  // The old value. Empty if there is no such memory here, or the word is not aligned.
-  [[nodiscard]] std::optional<std::uint64_t> update(const UpdateFrame& frame,
-                                                    std::span<const std::byte> data) const;
   static void forget_signal(Arrivals& arrivals, std::uint32_t sequence);
   // The source abandoned the operation: its sequence counts as applied.
   void skip(Peer& peer, std::uint32_t sequence);

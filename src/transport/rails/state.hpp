@@ -22,6 +22,7 @@
 #include "src/base/status.hpp"
 #include "src/fabric/rail.hpp"
 #include "src/fabric/trial.hpp"
+#include "src/gpu/word_memory.hpp"
 #include "src/transport/operation.hpp"
 #include "src/transport/rails/burst_meter.hpp"
 #include "src/transport/rails/copy_pool.hpp"
@@ -332,7 +333,10 @@ struct State {
   std::uint32_t pe_count = 0;
   std::uint32_t near_count = 1;               // PEs that rails do not reach, this one included
   std::vector<std::span<std::byte>> regions;  // memory that peers may access: region 0 is the heap
-  std::uint64_t probe_offset = 0;             // of 8 bytes in region 0 that nobody reads
+  // By region, as far as any is a GPU's: how the CPU reaches it; null: as its own.
+  std::vector<gpu::WordMemory*> words;
+  gpu::WordMemory* device_words = nullptr;  // any of them: all are of one GPU
+  std::uint64_t probe_offset = 0;           // of 8 bytes in region 0 that nobody reads
   std::size_t batch_bytes =
       kBatchBytes;  // the largest batch that all rails can send, its tag not counted
   std::uint64_t rma_bytes_max = kPieceBytesUnbounded;  // the largest piece that all rails can post
@@ -367,6 +371,10 @@ struct State {
   Pool<SegmentList> segment_lists;
   std::vector<std::unique_ptr<ReceiveBuffer>> receives;
   Pool<Probe> probes;
+
+  [[nodiscard]] gpu::WordMemory* words_of(std::uint32_t region) const {
+    return region < words.size() ? words[region] : nullptr;
+  }
 
   void activate(Peer& peer) {
     if (!peer.active) {
