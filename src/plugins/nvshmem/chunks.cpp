@@ -6,6 +6,7 @@
 
 #include "src/base/atomic.hpp"
 #include "src/base/error.hpp"
+#include "src/base/units.hpp"
 
 namespace weft::plugins::nvshmem {
 
@@ -30,10 +31,25 @@ RegionIndex Chunks::take_number() {
   return RegionIndex(number);
 }
 
-void Chunks::offer(MemoryHandle& handle, std::span<std::byte> memory, std::byte* base) {
+void Chunks::count(const Chunk& chunk) {
+  // relaxed: whoever names a chunk has its handle, which this thread hands out after this.
+  AtomicRef(special_count_).fetch_add(chunk.is_special() ? 1 : 0, std::memory_order_relaxed);
+}
+
+void Chunks::uncount(const Chunk& chunk) {
+  // relaxed: as count.
+  AtomicRef(special_count_).fetch_sub(chunk.is_special() ? 1 : 0, std::memory_order_relaxed);
+}
+
+void Chunks::offer(MemoryHandle& handle,
+                   std::span<std::byte> memory,
+                   std::byte* base,
+                   const GpuMemory* gpu) {
   const std::scoped_lock lock(mutex_);
   const RegionIndex number = take_number();
-  const std::vector<fabric::RegionKey> keys = rails_.own_regions().offer(number, memory);
+  const std::vector<fabric::RegionKey> keys =
+      gpu == nullptr ? rails_.own_regions().offer(number, memory)
+                     : rails_.own_regions().offer(number, gpu->memory, *gpu->words);
   if (keys.size() > kHandleRailsMax) {
     rails_.own_regions().withdraw(number);
     fail(
@@ -42,9 +58,11 @@ void Chunks::offer(MemoryHandle& handle, std::span<std::byte> memory, std::byte*
         kHandleRailsMax, keys.size(), kHandleRailsMax);
   }
   Chunk& chunk = own_[number.value];
-  chunk = {.memory = memory, .base = base, .generation = chunk.generation + 1};
-  // relaxed: whoever names a chunk has its handle, which this thread hands out after this.
-  AtomicRef(alias_count_).fetch_add(base == memory.data() ? 0 : 1, std::memory_order_relaxed);
+  chunk = {.memory = memory,
+           .base = base,
+           .generation = chunk.generation + 1,
+           .words = gpu == nullptr ? nullptr : gpu->words};
+  count(chunk);
   ChunkHandle written{.pe = me_.value,
                       .rail_count = static_cast<std::uint16_t>(keys.size()),
                       .region = number.value,
@@ -55,22 +73,56 @@ void Chunks::offer(MemoryHandle& handle, std::span<std::byte> memory, std::byte*
   write_handle(handle, written);
 }
 
+void Chunks::keep_local(MemoryHandle& handle, std::span<std::byte> memory, const GpuMemory* gpu) {
+  if (gpu != nullptr) {
+    for (const transport::rails::DeviceRail& rail : rails_.register_device_memory(gpu->memory)) {
+      if (rail.way == fabric::DeviceWay::None) {
+        fail("the NIC {} does not reach {} of GPU memory: {}", rail.nic,
+             format_bytes(memory.size()), rail.why);
+      }
+    }
+    const std::scoped_lock lock(mutex_);
+    locals_.push_back(
+        {.memory = memory, .base = memory.data(), .generation = 0, .words = gpu->words});
+    count(locals_.back());
+  }
+  write_handle(handle, {.pe = me_.value,
+                        .kind = ChunkKind::LocalOnly,
+                        .base = reinterpret_cast<std::uintptr_t>(memory.data()),
+                        .bytes = memory.size()});
+}
+
 void Chunks::release(const MemoryHandle& handle) {
   const ChunkHandle* released = read_handle(&handle);
-  if (released == nullptr || released->kind != ChunkKind::Heap) {
+  if (released == nullptr) {
     return;
   }
   const std::scoped_lock lock(mutex_);
+  if (released->kind == ChunkKind::LocalOnly) {
+    release_local(*released);
+    return;
+  }
   if (released->region >= own_.size() || own_[released->region].memory.empty() ||
       own_[released->region].generation != released->generation) {
     return;
   }
   Chunk& chunk = own_[released->region];
-  // relaxed: as in offer.
-  AtomicRef(alias_count_)
-      .fetch_sub(chunk.base == chunk.memory.data() ? 0 : 1, std::memory_order_relaxed);
-  chunk.memory = {};
+  uncount(chunk);
   rails_.own_regions().withdraw(RegionIndex(released->region));
+  chunk.memory = {};
+  chunk.words = nullptr;
+}
+
+void Chunks::release_local(const ChunkHandle& released) {
+  const auto buffer = std::ranges::find_if(locals_, [&](const Chunk& one) {
+    return reinterpret_cast<std::uintptr_t>(one.base) == released.base &&
+           one.memory.size() == released.bytes;
+  });
+  if (buffer != locals_.end()) {
+    uncount(*buffer);
+    rails_.drop_device_region(buffer->memory);
+    locals_.erase(buffer);
+  }
 }
 
 heap::Place Chunks::place_of(Pe pe, const MemoryDescription& remote, std::uint64_t bytes) {
@@ -101,19 +153,22 @@ void Chunks::enter(Pe pe, const ChunkHandle& chunk, std::uint32_t& entered) {
   AtomicRef(entered).store(chunk.generation, std::memory_order_release);
 }
 
-std::byte* Chunks::local_address(void* named) const {
+OwnMemory Chunks::own_memory(void* named) const {
   auto* address = static_cast<std::byte*>(named);
-  // relaxed: as in offer.
-  if (AtomicRef(alias_count_).load(std::memory_order_relaxed) == 0) {
-    return address;
+  // relaxed: as count.
+  if (AtomicRef(special_count_).load(std::memory_order_relaxed) == 0) {
+    return {.address = address};
   }
   const std::shared_lock lock(mutex_);
-  for (const Chunk& chunk : own_) {
-    if (address >= chunk.base && address < chunk.base + chunk.memory.size()) {
-      return chunk.memory.data() + (address - chunk.base);
+  for (const std::vector<Chunk>* chunks : {&own_, &locals_}) {
+    for (const Chunk& chunk : *chunks) {
+      if (address >= chunk.base && address < chunk.base + chunk.memory.size()) {
+        return {.address = chunk.memory.data() + (address - chunk.base),
+                .words = chunk.words.get()};
+      }
     }
   }
-  return address;
+  return {.address = address};
 }
 
 }  // namespace weft::plugins::nvshmem

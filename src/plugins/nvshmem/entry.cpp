@@ -13,7 +13,9 @@
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
 #include "src/plugins/nvshmem/abi.hpp"
+#include "src/plugins/nvshmem/gpu_memory.hpp"
 #include "src/plugins/nvshmem/session.hpp"
+#include "src/plugins/nvshmem/settings.hpp"
 #include "src/plugins/nvshmem/translation.hpp"
 
 namespace weft::plugins::nvshmem {
@@ -69,8 +71,14 @@ int connect(void* object) noexcept {
   if (transport.session != nullptr) {
     return kHostOk;  // more queues: all of a kind share one
   }
-  return guarded(
-      [&] { transport.session = std::make_unique<Session>(*transport.fields->bootstrap); });
+  return guarded([&] {
+    HostBootstrap& host = *transport.fields->bootstrap;
+    log::set_prefix(fmt::format("PE {}", host.pe));
+    const CudaMemoryOptions memory{.may_map = may_use_gdrcopy(),
+                                   .is_mapped = host.node_pe_count > 1};
+    transport.session =
+        std::make_unique<Session>(host, Session::Seams{.gpus = make_cuda_memories(memory)});
+  });
 }
 
 int connect_endpoints_old(void* object, int* /*selected*/, int /*count*/) {

@@ -100,6 +100,27 @@ void Queue::post(transport::Operation operation) {
   }
 }
 
+void Queue::fetch(transport::Operation operation, const OwnMemory& result) {
+  if (result.is_device()) {
+    operation.result = &fetched_[operation.peer.value].emplace_back(0, result).value;
+  } else {
+    operation.result = reinterpret_cast<std::uint64_t*>(result.address);
+  }
+  post(operation);
+}
+
+// Nobody looks at a result before quiet has returned, so it may be seen in parts.
+void Queue::deliver(Pe peer) {
+  const auto fetched = fetched_.find(peer.value);
+  if (fetched == fetched_.end() || fetched->second.empty()) {
+    return;
+  }
+  for (const auto& [value, result] : fetched->second) {
+    result.words->write(result.address, &value, sizeof(value));
+  }
+  fetched->second.clear();
+}
+
 void Queue::post_and_wait(transport::Operation operation) {
   transport::OperationCounter counter;
   operation.counter = &counter;
@@ -120,11 +141,11 @@ void Queue::flush() {
 
 void Queue::quiet(Pe peer) {
   transport::OperationCounter& counter = counters_[peer.value];
-  if (is_unflushed_[peer.value] == 0 && counter.is_idle() && !counter.has_failed()) {
-    return;
+  if (is_unflushed_[peer.value] != 0 || !counter.is_idle() || counter.has_failed()) {
+    flush();
+    wait_for(counter, peer);
   }
-  flush();
-  wait_for(counter, peer);
+  deliver(peer);
 }
 
 void Queue::wait_for(transport::OperationCounter& counter, Pe peer) {

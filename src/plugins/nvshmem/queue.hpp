@@ -5,10 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <deque>
+#include <unordered_map>
 #include <vector>
 
-#include "src/plugins/nvshmem/abi.hpp"
+#include "src/plugins/nvshmem/own_memory.hpp"
 #include "src/transport/operation.hpp"
 #include "src/transport/rails/rails_transport.hpp"
 
@@ -26,15 +27,24 @@ class Queue {
 
   // Posts it, counted for its peer. Throws Error (PeerLost) if the peer is lost.
   void post(transport::Operation operation);
-  // The same, and waits until it is complete.
+  // An atomic; quiet writes the old value to `result`, which may be memory of a GPU.
+  void fetch(transport::Operation operation, const OwnMemory& result);
+  // As post, and waits until it is complete.
   void post_and_wait(transport::Operation operation);
-  // Waits until all operations to `peer` are complete and visible there. Throws Error if one
-  // failed.
+  // Waits until all operations to `peer` are complete and visible there, and what they fetched is
+  // here. Throws Error if one failed.
   void quiet(Pe peer);
   // The same for all peers, for at most that long. False: some are not complete, or failed.
   [[nodiscard]] bool drain(std::uint32_t patience_ms) noexcept;
 
  private:
+  // What an atomic fetches for memory of a GPU: the transport writes it here.
+  struct Fetched {
+    std::uint64_t value = 0;
+    OwnMemory result;
+  };
+
+  void deliver(Pe peer);
   void send(const transport::Operation& operation);
   void flush();
   void wait_for(transport::OperationCounter& counter, Pe peer);
@@ -45,6 +55,8 @@ class Queue {
   std::vector<transport::OperationCounter> counters_;  // by PE
   std::vector<std::uint8_t> is_unflushed_;             // by PE
   std::vector<Pe> unflushed_;
+  // By PE, those that it has not answered or quiet has not delivered; each keeps its address.
+  std::unordered_map<std::uint32_t, std::deque<Fetched>> fetched_;
 };
 
 }  // namespace weft::plugins::nvshmem

@@ -1,22 +1,15 @@
 #include "src/plugins/nvshmem/session.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
 #include "src/base/atomic.hpp"
 #include "src/base/error.hpp"
 #include "src/base/log.hpp"
-#include "src/base/units.hpp"
-#include "src/gpu/inventory.hpp"
-#include "src/gpu/user_memory.hpp"
 #include "src/plugins/nvshmem/farewell.hpp"
 #include "src/plugins/nvshmem/members.hpp"
-#include "src/plugins/nvshmem/settings.hpp"
 #include "src/plugins/nvshmem/translation.hpp"
-#include "src/transport/atomic_update.hpp"
-#include "src/transport/opening/opening.hpp"
 
 namespace weft::plugins::nvshmem {
 namespace {
@@ -34,17 +27,6 @@ std::vector<Pe> others_in_turn(Pe me, std::uint32_t pe_count) {
   return others;
 }
 
-// GPU memory is not the CPU's to update: asked only where CUDA runs, because asking would start it.
-void require_host_memory(std::span<const std::byte> memory) {
-  if (gpu::find_visible_gpus().current &&
-      gpu::find_user_memory(memory).kind != gpu::UserMemoryKind::Host) {
-    fail(Status::InvalidArgument,
-         "{} at {} are memory of a GPU; Weft's remote transport for NVSHMEM carries heaps in host "
-         "memory only: set NVSHMEM_HEAP_KIND=SYSMEM on all PEs, or use NVSHMEM's own transport",
-         format_bytes(memory.size()), static_cast<const void*>(memory.data()));
-  }
-}
-
 std::vector<bool> all_but(Pe me, std::uint32_t pe_count) {
   std::vector<bool> reached(pe_count, true);
   reached[me.value] = false;
@@ -53,14 +35,14 @@ std::vector<bool> all_but(Pe me, std::uint32_t pe_count) {
 
 }  // namespace
 
-Session::Session(HostBootstrap& host)
-    : me_(static_cast<std::uint32_t>(host.pe)),
+Session::Session(HostBootstrap& host, Seams seams)
+    : seams_(std::move(seams)),
+      me_(static_cast<std::uint32_t>(host.pe)),
       pe_count_(static_cast<std::uint32_t>(host.pe_count)) {
-  log::set_prefix(fmt::format("PE {}", host.pe));
   HostJob job(host, kConnectReportS);
   job.greet();
   try {
-    config_ = load_settings();
+    config_ = seams_.load_settings();
     open(job);
     static_cast<void>(job.allgather({}));  // a failure above, on any PE, is a failure of all
   } catch (const std::exception& error) {
@@ -71,7 +53,7 @@ Session::Session(HostBootstrap& host)
 
 void Session::open(HostJob& job) {
   const Members members(job, config_);
-  rails_ = transport::opening::open_rails_transport(
+  rails_ = seams_.open_rails(
       members.site(config_, job, control_.memory(), offsetof(ControlWords, probe)));
   rails_->connect(job.allgather(rails_->describe()), all_but(me_, pe_count_));
   const transport::RailDescriptions rails = rails_->rails();
@@ -118,21 +100,20 @@ Session::~Session() {
 }
 
 void Session::add_chunk(MemoryHandle& handle, std::span<std::byte> memory, std::byte* base) {
-  require_host_memory(memory);
-  chunks_->offer(handle, memory, base);
+  try {
+    const std::optional<GpuMemory> gpu = seams_.gpus->find(memory);
+    chunks_->offer(handle, memory, base, gpu ? &*gpu : nullptr);
+  } catch (const Error& error) {
+    fail(error.status(),
+         "a chunk of NVSHMEM's heap cannot be registered: {}; if the heap is in memory of a GPU, "
+         "set NVSHMEM_HEAP_KIND=SYSMEM on all PEs, or use NVSHMEM's own transport",
+         error.what());
+  }
 }
 
 void Session::add_local_buffer(MemoryHandle& handle, std::span<std::byte> memory) {
-  require_host_memory(memory);
-  // Rails register host memory when an operation first uses it.
-  write_handle(handle, {.pe = me_.value,
-                        .kind = ChunkKind::LocalOnly,
-                        .base = reinterpret_cast<std::uintptr_t>(memory.data()),
-                        .bytes = memory.size()});
-}
-
-void Session::copy_to_self(const MemoryDescription& to, const void* from, std::size_t bytes) const {
-  std::memmove(chunks_->local_address(to.address), from, bytes);
+  const std::optional<GpuMemory> gpu = seams_.gpus->find(memory);
+  chunks_->keep_local(handle, memory, gpu ? &*gpu : nullptr);
 }
 
 void Session::put(Pe pe,
@@ -141,20 +122,26 @@ void Session::put(Pe pe,
                   void* local,
                   std::size_t bytes,
                   int queue) {
-  const bool is_value = verb.code == kRmaValue;  // on the caller's stack
-  void* source = is_value ? local : chunks_->local_address(local);
   if (bytes == 0) {
     return;
   }
+  const bool is_value = verb.code == kRmaValue;  // on the caller's stack
+  if (is_value && pe == me_) {
+    store_value(chunks_->own_memory(remote.address), local, bytes);
+    return;
+  }
+  const OwnMemory source =
+      is_value ? OwnMemory{.address = static_cast<std::byte*>(local)} : chunks_->own_memory(local);
   if (pe == me_) {
-    copy_to_self(remote, source, bytes);
+    copy(chunks_->own_memory(remote.address), source, bytes);
     return;
   }
   const transport::Operation operation{.kind = transport::OperationKind::Put,
                                        .copy_source = is_value,
+                                       .on_device = source.is_device(),
                                        .peer = pe,
                                        .remote = chunks_->place_of(pe, remote, bytes),
-                                       .local = source,
+                                       .local = source.address,
                                        .bytes = bytes};
   post(operation, verb.is_nbi != 0 || is_value, queue);
 }
@@ -165,18 +152,19 @@ void Session::get(Pe pe,
                   void* local,
                   std::size_t bytes,
                   int queue) {
-  void* dest = chunks_->local_address(local);
   if (bytes == 0) {
     return;
   }
+  const OwnMemory dest = chunks_->own_memory(local);
   if (pe == me_) {
-    std::memmove(dest, chunks_->local_address(remote.address), bytes);
+    copy(dest, chunks_->own_memory(remote.address), bytes);
     return;
   }
   const transport::Operation operation{.kind = transport::OperationKind::Get,
+                                       .on_device = dest.is_device(),
                                        .peer = pe,
                                        .remote = chunks_->place_of(pe, remote, bytes),
-                                       .local = dest,
+                                       .local = dest.address,
                                        .bytes = bytes};
   post(operation, verb.is_nbi != 0, queue);
 }
@@ -192,30 +180,31 @@ void Session::post(const transport::Operation& operation, bool may_last, int que
 
 void Session::amo(
     Pe pe, const AmoVerbNew& verb, const AmoDescription& target, int element_bytes, int queue) {
-  auto* result = fetches(verb.code)
-                     ? reinterpret_cast<std::uint64_t*>(chunks_->local_address(target.result))
-                     : nullptr;
   if (pe == me_) {
-    apply_to_self(verb, target, element_bytes, result);
+    apply_to_self(verb, target, element_bytes);
     return;
   }
   const heap::Place word =
       chunks_->place_of(pe, target.word, static_cast<std::uint64_t>(element_bytes));
-  queue_of(queue).post({.kind = transport::OperationKind::Atomic,
-                        .peer = pe,
-                        .update = update_of(verb, target, element_bytes, word),
-                        .result = result});
+  const transport::Operation operation{.kind = transport::OperationKind::Atomic,
+                                       .peer = pe,
+                                       .update = update_of(verb, target, element_bytes, word)};
+  if (fetches(verb.code)) {
+    queue_of(queue).fetch(operation, chunks_->own_memory(target.result));
+  } else {
+    queue_of(queue).post(operation);
+  }
 }
 
 void Session::apply_to_self(const AmoVerbNew& verb,
                             const AmoDescription& target,
-                            int element_bytes,
-                            std::uint64_t* result) const {
-  const std::uint64_t old =
-      transport::apply_atomic(chunks_->local_address(target.word.address),
-                              update_of(verb, target, element_bytes, heap::Place{}));
-  if (result != nullptr) {
-    *result = old;
+                            int element_bytes) const {
+  const bool wants_old = fetches(verb.code);
+  std::uint64_t old = update(chunks_->own_memory(target.word.address),
+                             update_of(verb, target, element_bytes, heap::Place{}), wants_old);
+  if (wants_old) {
+    copy(chunks_->own_memory(target.result), {.address = reinterpret_cast<std::byte*>(&old)},
+         sizeof(old));
   }
 }
 
@@ -228,18 +217,24 @@ void Session::put_signal(Pe pe, const SignalledPut& put, int queue) {
   std::vector<transport::GatherSegment>& segments = segments_of(queue);
   segments.clear();
   std::size_t total = 0;
+  std::size_t device_count = 0;
   for (std::size_t i = 0; i < put.bytes.size(); ++i) {
     const std::size_t range = bytes_of(put.bytes[i]);
-    void* source = chunks_->local_address(put.local[i].address);
+    const OwnMemory source = chunks_->own_memory(put.local[i].address);
     if (range == 0) {
       continue;
     }
     if (pe == me_) {
-      copy_to_self(put.remote[i], source, range);
+      copy(chunks_->own_memory(put.remote[i].address), source, range);
       continue;
     }
-    segments.push_back({chunks_->place_of(pe, put.remote[i], range), source, range});
+    segments.push_back({chunks_->place_of(pe, put.remote[i], range), source.address, range});
     total += range;
+    device_count += source.is_device() ? 1 : 0;
+  }
+  if (device_count != 0 && device_count != segments.size()) {
+    fail(Status::InvalidArgument,
+         "a put_signal of NVSHMEM has ranges in memory of the host and of a GPU");
   }
   if (segments.empty()) {  // the signal alone; to itself, behind its data
     amo(pe, put.signal_verb, *put.signal, kSignalBytes, queue);
@@ -247,6 +242,7 @@ void Session::put_signal(Pe pe, const SignalledPut& put, int queue) {
   }
   transport::Operation operation{
       .kind = transport::OperationKind::PutSignal,
+      .on_device = device_count != 0,
       .peer = pe,
       .remote = segments.front().remote,
       .local = segments.front().local,

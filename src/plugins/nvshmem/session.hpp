@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,10 +19,13 @@
 #include "src/plugins/nvshmem/abi.hpp"
 #include "src/plugins/nvshmem/chunks.hpp"
 #include "src/plugins/nvshmem/control_memory.hpp"
+#include "src/plugins/nvshmem/gpu_memory.hpp"
 #include "src/plugins/nvshmem/host_job.hpp"
 #include "src/plugins/nvshmem/queue.hpp"
+#include "src/plugins/nvshmem/settings.hpp"
 #include "src/proxy/progress_thread.hpp"
 #include "src/transport/counters_page.hpp"
+#include "src/transport/opening/opening.hpp"
 #include "src/transport/rails/rails_transport.hpp"
 
 namespace weft::plugins::nvshmem {
@@ -37,9 +41,18 @@ struct SignalledPut {
 
 class Session {
  public:
+  // What it takes from its surroundings; tests give other ones.
+  struct Seams {
+    std::unique_ptr<GpuMemories> gpus;
+    std::function<Config()> load_settings = nvshmem::load_settings;
+    std::function<std::unique_ptr<transport::rails::RailsTransport>(
+        const transport::opening::JobSite&)>
+        open_rails = transport::opening::open_rails_transport;
+  };
+
   // Collective over all PEs of the job: opens the rails and connects them. Throws Error on all PEs
   // if it fails on one.
-  explicit Session(HostBootstrap& host);
+  Session(HostBootstrap& host, Seams seams);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   // Serves the peers until all are done, for a few seconds at most.
@@ -93,12 +106,9 @@ class Session {
   }
 
   void post(const transport::Operation& operation, bool may_last, int queue);
-  void apply_to_self(const AmoVerbNew& verb,
-                     const AmoDescription& target,
-                     int element_bytes,
-                     std::uint64_t* result) const;
-  void copy_to_self(const MemoryDescription& to, const void* from, std::size_t bytes) const;
+  void apply_to_self(const AmoVerbNew& verb, const AmoDescription& target, int element_bytes) const;
 
+  Seams seams_;
   Config config_;
   Pe me_;
   std::uint32_t pe_count_;

@@ -54,6 +54,11 @@ void take_host_settings(Config& config, const Lookup& lookup) {
   }
 }
 
+bool may_use_gdrcopy() {
+  const std::string text = environment("NVSHMEM_DISABLE_GDRCOPY").value_or("");
+  return text.empty() || std::string_view("0nNfF").find(text.front()) != std::string_view::npos;
+}
+
 Config load_settings() {
   Config config = load_config_from_environment();
   take_host_settings(config, environment);

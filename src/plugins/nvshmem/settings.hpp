@@ -14,4 +14,7 @@ namespace weft::plugins::nvshmem {
 // The same from any source of variables. Pure.
 void take_host_settings(Config& config, const Lookup& lookup);
 
+// False if NVSHMEM_DISABLE_GDRCOPY is on, as NVSHMEM reads a truth value.
+[[nodiscard]] bool may_use_gdrcopy();
+
 }  // namespace weft::plugins::nvshmem
