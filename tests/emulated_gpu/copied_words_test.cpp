@@ -2,10 +2,12 @@
 // it.
 #include "src/gpu/copied_words.hpp"
 
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "src/gpu/buffer.hpp"
@@ -72,6 +74,28 @@ TEST(CopiedWords, BytesOfAnyLengthGoThereAndBack) {
     EXPECT_EQ(beside[0], std::byte{0}) << bytes;
   }
   words->show_nic_writes();
+}
+
+// CUDA forbids other threads most calls meanwhile, and a forbidden one makes the capture fail.
+TEST(CopiedWords, AGraphThatTheProgramCapturesDoesNotMind) {
+  const auto words = CopiedWords::create(current_device());
+  DeviceBuffer memory(64);
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  std::uint64_t found = 0;
+  std::thread other([&] {
+    words->replace(memory.data(), 8, words->load(memory.data(), 8), 5);
+    found = words->load(memory.data(), 8);
+  });
+  other.join();
+  words->replace(memory.data() + 8, 8, words->load(memory.data() + 8, 8), 6);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(found, 5U);
+  EXPECT_EQ(words->load(memory.data() + 8, 8), 6U);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
 }
 
 }  // namespace

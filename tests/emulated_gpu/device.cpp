@@ -36,6 +36,10 @@ const Machine& machine() {
   return one;
 }
 
+bool admits_nics() {
+  return std::getenv("EMULATED_GPU_ADMITS_NICS") != nullptr;
+}
+
 int residency(int threads, std::size_t shared_bytes) {
   const int by_threads = std::min(kThreadsOfProcessor / threads, kBlocksOfProcessor);
   return shared_bytes == 0 ? by_threads
@@ -57,6 +61,9 @@ CUresult device_get_attribute(int* value, CUdevice_attribute attribute, CUdevice
                : 0;
   if (attribute == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING) {
     *value = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES;
+  }
+  if (attribute == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED) {
+    *value = admits_nics() ? 1 : 0;
   }
   return CUDA_SUCCESS;
 }

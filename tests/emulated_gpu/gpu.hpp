@@ -30,6 +30,9 @@ inline constexpr std::size_t kMemoryOfGpu = std::size_t{16} << 30U;
 // Blocks that a multiprocessor holds at once.
 int residency(int threads, std::size_t shared_bytes);
 
+// EMULATED_GPU_ADMITS_NICS is set.
+[[nodiscard]] bool admits_nics();
+
 extern thread_local int current_gpu;
 
 // Whether this thread has a context; every call of the runtime gives it one.

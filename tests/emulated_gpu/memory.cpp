@@ -369,7 +369,7 @@ CUresult pointer_get_attribute(void* value, CUpointer_attribute attribute, CUdev
     return CUDA_SUCCESS;
   }
   if (attribute == CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE) {
-    const int admits = 0;
+    const int admits = admits_nics() ? 1 : 0;
     std::memcpy(value, &admits, sizeof admits);
     return CUDA_SUCCESS;
   }
