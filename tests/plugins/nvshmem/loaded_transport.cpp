@@ -14,22 +14,26 @@ constexpr int kUnset = 0x5A5A5A5A;
 // Only the host knows its layout; a plugin that looks into it ends by a signal.
 void* const kCudaFunctions = reinterpret_cast<void*>(64);
 
-// For a transport that does: NVIDIA's of 3.8.0 calls the first function, with one result, when it
-// registers memory; that of 3.6.5 calls none. The CUDA driver's, where there is one.
+// For transports that do call them. NVIDIA's of 3.8.0 asks the first one for the current device
+// when it registers memory; that of 3.6.5 calls none. It is the driver's, where there is one.
 using CudaFunction = int (*)(int* result);
-constexpr int kCudaNoDevice = 100;
 
-int refuse_cuda(int* /*result*/) {
-  return kCudaNoDevice;
+int device_zero(int* device) {
+  *device = 0;
+  return 0;
+}
+
+int refuse(int* /*result*/) {
+  return 801;  // CUDA: not supported
 }
 
 void* cuda_functions() {
   static std::array<CudaFunction, 256> table = [] {
     std::array<CudaFunction, 256> functions{};
-    functions.fill(refuse_cuda);
-    if (void* driver = ::dlopen("libcuda.so.1", RTLD_NOW); driver != nullptr) {
-      functions[0] = reinterpret_cast<CudaFunction>(::dlsym(driver, "cuCtxGetDevice"));
-    }
+    functions.fill(refuse);
+    void* driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+    void* current = driver == nullptr ? nullptr : ::dlsym(driver, "cuCtxGetDevice");
+    functions[0] = current == nullptr ? device_zero : reinterpret_cast<CudaFunction>(current);
     return functions;
   }();
   return table.data();
