@@ -11,6 +11,7 @@
 //   alltoall         each PE puts `bytes` to each PE of other nodes; quiet and a barrier end a step
 //   put_bw           PE 0 puts `bytes` to PE 1; a quiet after `window` puts
 //   put_signal_rate  the same with put_signals, each of which adds 1 to a word
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -46,7 +47,8 @@ struct Settings {
 struct Measured {
   std::uint64_t steps = 0;  // or operations
   double seconds = 0;
-  std::uint64_t bytes = 0;  // that each PE that receives has received
+  std::uint64_t bytes = 0;         // that each PE that receives has received
+  std::vector<double> step_times;  // of each step or window, seconds
 };
 
 void require(bool condition, const std::string& what) {
@@ -63,6 +65,17 @@ int number_of(const char* variable) {
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void note_step(Measured& measured, Clock::time_point start) {
+  const double now = seconds_since(start);
+  measured.step_times.push_back(now - measured.seconds);
+  measured.seconds = now;
+}
+
+double median_step(Measured measured) {
+  std::ranges::sort(measured.step_times);
+  return measured.step_times[measured.step_times.size() / 2];
 }
 
 // Between steps, on the proxy threads: they make progress meanwhile, as a kernel's barrier has
@@ -174,8 +187,8 @@ class AllToAll {
       step(proxy);
       ++measured.steps;
       goes_on = barrier_.pass(proxy, seconds_since(start) >= settings_.seconds);
+      note_step(measured, start);
     }
-    measured.seconds = seconds_since(start);
     measured.bytes = measured.steps * settings_.bytes *
                      static_cast<std::uint64_t>(host_.pe_count() - node_.pe_count);
     return measured;
@@ -252,7 +265,7 @@ class OneToOne {
     const Clock::time_point start = Clock::now();
     do {
       window(proxy);
-      measured.seconds = seconds_since(start);
+      note_step(measured, start);
     } while (measured.seconds < settings_.seconds);
     measured.steps = sent_ - before;
     measured.bytes = measured.steps * settings_.bytes;
@@ -331,10 +344,12 @@ void run(const Settings& settings) {
     host.meet();
     if (pe == 0) {
       std::printf(
-          R"({"pattern": "%s", "bytes": %zu, "steps": %llu, "seconds": %.6f, "received": %llu})"
+          R"({"pattern": "%s", "bytes": %zu, "steps": %llu, "seconds": %.6f, "received": %llu, )"
+          R"("median_step_s": %.6f, "longest_step_s": %.6f})"
           "\n",
           settings.pattern.c_str(), settings.bytes, static_cast<unsigned long long>(measured.steps),
-          measured.seconds, static_cast<unsigned long long>(measured.bytes));
+          measured.seconds, static_cast<unsigned long long>(measured.bytes), median_step(measured),
+          std::ranges::max(measured.step_times));
       std::fflush(stdout);
     }
     host.end();

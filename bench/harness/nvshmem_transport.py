@@ -12,6 +12,7 @@ import pathlib
 import statistics
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 
 from .emulated_faults import JOB, Broken
@@ -65,12 +66,15 @@ class Row:
         return line["received"] / line["seconds"] / (NICS * self.gbits * 1e9 / 8), line
 
 
-OURS = ("Weft", "Weft by interface 5", "Weft, rule of 3.6.5", "Weft, one NIC")
+OURS = ("Weft", "Weft by interface 5", "Weft, rule of 3.6.5")
 ROWS = [
     Row("alltoall_512k", "all-to-all, 2 nodes x 4 PEs x 4 NICs of 0.1 Gbit/s, 512 KiB a peer: share", 2, 4, 0.1,
         "alltoall --bytes 524288", 0.92, only_ours=OURS),
     Row("alltoall_64k", "the same, 64 KiB a peer: share", 2, 4, 0.1, "alltoall --bytes 65536", 0.85, only_ours=OURS),
-    Row("eight_512k", "8 nodes x 1 PE, 512 KiB a peer: share", 8, 1, 0.1, "alltoall --bytes 524288", 0.92,
+    Row("alltoall_512k_slower", "the same with NICs of 0.02 Gbit/s, 512 KiB a peer: share", 2, 4, 0.02, "alltoall --bytes 524288", 0.92,
+        only_ours=OURS[::2]),
+    Row("alltoall_64k_slower", "the same, 64 KiB a peer: share", 2, 4, 0.02, "alltoall --bytes 65536", 0.85, only_ours=OURS[::2]),
+    Row("eight_512k", "8 nodes x 1 PE, NICs of 0.1 Gbit/s, 512 KiB a peer: share", 8, 1, 0.1, "alltoall --bytes 524288", 0.92,
         only_ours=("Weft", "Weft, rule of 3.6.5")),
     Row("put_bw", "put_bw of 1 MiB, PE to PE, 4 NICs of 1 Gbit/s: share", 2, 1, 1, "put_bw --bytes 1048576", 0.95),
     Row("put_signals", "put_signals of 64 B, PE to PE, NICs of 100 Gbit/s, a quiet after 16,384", 2, 1, 100,
@@ -97,8 +101,7 @@ FAULTS = [
 
 def sides_of_weft():
     return [Side("Weft"), Side("Weft by interface 5", 5),
-            Side("Weft, rule of 3.6.5", environment={"WEFT_RAIL_POLICY": "coupled"}),
-            Side("Weft, one NIC", environment={"WEFT_RAIL_POLICY": "single"})]
+            Side("Weft, rule of 3.6.5", environment={"WEFT_RAIL_POLICY": "coupled"})]
 
 
 def folders_of_nvidia(named):
@@ -126,6 +129,8 @@ def parse_arguments(arguments):
     parser.add_argument("--list", action="store_true", help="the rows and what each measures")
     parser.add_argument("--runs", type=int, default=3, help="runs of each side, in turn; the median counts (default: 3)")
     parser.add_argument("--seconds", type=float, default=3, help="of each run (default: 3)")
+    parser.add_argument("--rest", type=float, default=0.3, help="begin a run when others use no more cores than that (default: 0.3)")
+    parser.add_argument("--patience", type=float, default=60, help="or after so many seconds (default: 60)")
     parser.add_argument("--nvidia", metavar="DIR", type=pathlib.Path, action="append",
                         help=f"a folder with NVIDIA's {NAME}N; may be repeated (default: that of this Python's nvidia.nvshmem)")
     parser.add_argument("--libfabric", metavar="FILE", type=pathlib.Path, help="libfabric.so.1 of all sides (default: the system's)")
@@ -134,9 +139,30 @@ def parse_arguments(arguments):
 
 
 def why(text):
-    """What the program itself said, once; all of it if it said nothing."""
-    said = [line.removeprefix("nvshmem_transport_rate: ") for line in text.splitlines() if line.startswith("nvshmem_transport_rate: ")]
-    return said[0] if said else text
+    """What the program itself said, once; else the last that anybody said."""
+    lines = text.splitlines()
+    said = [line.split("nvshmem_transport_rate: ", 1)[1] for line in lines if "nvshmem_transport_rate: in " in line]
+    return said[0] if said else lines[-1]
+
+
+def cores_in_use(seconds=1):
+    """By others, while nothing of this is running."""
+    def times():
+        with open("/proc/stat", encoding="utf-8") as file:
+            values = [int(word) for word in file.readline().split()[1:]]
+        return values[3] + values[4], sum(values)
+
+    (idle, total), _ = times(), time.sleep(seconds)
+    idle_then, total_then = times()
+    return round((1 - (idle_then - idle) / max(total_then - total, 1)) * os.cpu_count(), 2)
+
+
+def wait_for_rest(settings):
+    """Until the others leave enough of the machine; what they use then."""
+    end = time.monotonic() + settings.patience
+    while (used := cores_in_use()) > settings.rest and time.monotonic() < end:
+        pass
+    return used
 
 
 def measure(row, sides, settings, stopped):
@@ -146,19 +172,19 @@ def measure(row, sides, settings, stopped):
         for side in sides:
             if side.name in stopped:
                 continue
+            used = wait_for_rest(settings)
             try:
-                run = row.run(side, settings.seconds)
+                value, more = row.run(side, settings.seconds)
             except Missing as missing:
                 stopped[side.name] = why(str(missing))
                 print(f"{side.name} is left out: {stopped[side.name]}", file=sys.stderr)
             else:
-                measured.setdefault(side.name, []).append(run)
+                measured.setdefault(side.name, []).append((value, more | {"cores_of_others": used}))
     return measured
 
 
 def add(log, row, result, settings, measured, stopped):
-    loads = [round(load, 2) for load in os.getloadavg()]
-    log.add(row, result, emulated=True, load=loads, sides={name: [value for value, _ in runs] for name, runs in measured.items()},
+    log.add(row, result, emulated=True, sides={name: [value for value, _ in runs] for name, runs in measured.items()},
             details={name: [more for _, more in runs] for name, runs in measured.items()}, stopped=stopped)
     sign = "≥" if result.at_least else "≤"
     verdict = "" if result.reach is None else f"{sign} {result.reach:g}{'' if result.is_reached() else ' **no**'}"
@@ -183,7 +209,7 @@ def main(arguments):
     print("| emulated | Weft | target | others |\n|---|---|---|---|")
     for row in [known[name] for name in settings.rows or known]:
         if isinstance(row, Broken):
-            measured = {"Weft": [row.run(settings.seconds) for _ in range(settings.runs)]}
+            measured = {"Weft": [(wait_for_rest(settings), row.run(settings.seconds))[1] for _ in range(settings.runs)]}
         else:
             ours = [side for side in sides_of_weft() if side.name in row.only_ours]
             measured = measure(row, [*ours, *theirs], settings, stopped)

@@ -106,15 +106,15 @@ TEST(NvshmemOrder, AllArrivesAlthoughNicsDie) {
 // One NIC after the other, on one node after the other: each comes back when the next one dies.
 TEST(NvshmemOrder, NoSignalOfFourPesComesEarlyAndNoneIsLostAlthoughNicsDie) {
   constexpr int kPeCount = 4;
-  constexpr std::uint64_t kDeaths = 8;
   const Nics nics("efa", kNicCount, kPeCount);
-  const std::uint64_t count = message_count(4'000);
+  const std::uint64_t count = message_count(2'000);
+  const std::uint64_t deaths = count < 10'000 ? 3 : 8;
   run_hosts(options_for(kPeCount, nics, count), [&](FakeHost& host) {
     NumberedMessages messages(host, count);
     std::string dead;
     messages.run([&](int source, std::uint64_t number) {
-      const std::uint64_t every = count / (kDeaths + 1);
-      if (host.pe() != 0 || source != 1 || number % every != 0 || number / every > kDeaths) {
+      const std::uint64_t every = count / (deaths + 1);
+      if (host.pe() != 0 || source != 1 || number % every != 0 || number / every > deaths) {
         return;
       }
       if (!dead.empty()) {
