@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .places import LIMIT_S, SECRET, Missing, program, without_settings
@@ -19,24 +20,25 @@ FULL = GBITS * 1e9 / 8 * PAYLOAD_SHARE  # bytes per second of one NIC
 SAMPLE_S = 0.01
 WINDOW_S = 0.2  # over which a rate is taken
 ENOUGH = 0.9
-FABRIC = f"--nodes 2 --nics 4 --persona efa --gbits {GBITS} --job bench"
+JOB = "bench"
+FABRIC = f"--nodes 2 --nics 4 --persona efa --gbits {GBITS} --job {JOB}"
 PERF = "put_bw -b 1M -e 1M --duration {duration} --no-counters"
 
 
 class Watched:
     """A job, and what PE 1's NICs have received, sampled."""
 
-    def __init__(self, folder, duration):
+    def __init__(self, folder, words):
         self.environment = without_settings({"WEFT_JOB_SECRET": SECRET, "LOOM_DIR": folder})
-        self.process = subprocess.Popen(list(map(str, command(duration))), env=self.environment, text=True,
+        self.process = subprocess.Popen(list(map(str, words)), env=self.environment, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        ports = pathlib.Path(folder) / "bench.sys" / "node1" / "class" / "infiniband"
+        ports = pathlib.Path(folder) / f"{JOB}.sys" / "node1" / "class" / "infiniband"
         self.files = [ports / nic / "ports" / "1" / "hw_counters" / "rdma_write_recv_bytes" for nic in NICS]
         self.samples = []  # (time, bytes)
 
     def loom(self, *words):
         """When the command had ended."""
-        subprocess.run([program("loom"), *map(str, words), "--job", "bench"], env=self.environment, check=True,
+        subprocess.run([program("loom"), *map(str, words), "--job", JOB], env=self.environment, check=True,
                        capture_output=True)
         return time.monotonic()
 
@@ -98,13 +100,14 @@ class Broken:
     at_least: bool
     unit: str
     spare_s: float = 4.0
+    program: Callable[[str, float], list] = lambda _folder, seconds: command(seconds)  # what runs, for so long
 
     def command(self, _seconds):
-        return command(2 + 2 * self.spare_s)
+        return self.program("", 2 + 2 * self.spare_s)
 
     def run(self, _seconds):
         with tempfile.TemporaryDirectory() as folder:
-            job = Watched(folder, 2 + 2 * self.spare_s)
+            job = Watched(folder, self.program(folder, 2 + 2 * self.spare_s))
             try:
                 return self.measure(job)
             finally:

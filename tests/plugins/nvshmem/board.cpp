@@ -3,16 +3,21 @@
 #include "tests/plugins/nvshmem/board.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <stdexcept>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace weft::plugins::nvshmem {
 namespace {
 
+constexpr std::chrono::seconds kOpenLimit{20};
 constexpr std::size_t kHeaderBytes = std::size_t{1} << 20U;
 static_assert(sizeof(Board) <= kHeaderBytes);
 
@@ -30,6 +35,36 @@ Board* Board::create(int pe_count) {
   }
   auto* board = new (memory) Board();
   board->pe_count_ = pe_count;
+  return board;
+}
+
+Board* Board::open(const std::string& path, int pe, int pe_count) {
+  const std::string unfinished = path + ".new";
+  const auto give_up_at = std::chrono::steady_clock::now() + kOpenLimit;
+  int file = -1;
+  if (pe == 0) {
+    file = ::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  } else {
+    while ((file = ::open(path.c_str(), O_RDWR | O_CLOEXEC)) < 0 &&
+           std::chrono::steady_clock::now() < give_up_at) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  const std::size_t bytes = mapped_bytes(kPlaceBytes);
+  if (file < 0 || (pe == 0 && ::ftruncate(file, static_cast<off_t>(bytes)) != 0)) {
+    throw std::runtime_error(path + ": " + std::strerror(errno));  // NOLINT
+  }
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (memory == MAP_FAILED) {
+    throw std::runtime_error("mmap of the board failed");
+  }
+  if (pe != 0) {
+    return static_cast<Board*>(memory);
+  }
+  auto* board = new (memory) Board();
+  board->pe_count_ = pe_count;
+  std::filesystem::rename(unfinished, path);  // complete, for the others
   return board;
 }
 

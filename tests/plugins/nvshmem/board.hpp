@@ -1,5 +1,5 @@
-// What the forked PEs of a test share: a barrier that ends, an exchange of bytes, and where each PE
-// is. It lies in one anonymous shared mapping that is made before the first fork.
+// What the PEs of a test share: a barrier that ends, an exchange of bytes, and where each PE is. It
+// lies in one anonymous shared mapping that is made before the first fork, or in a file.
 //
 // Threads: meet, exchange and take_part belong to the main thread of a PE; the rest to any.
 #pragma once
@@ -29,6 +29,9 @@ class Board {
  public:
   // Maps it; the parent's, which unmaps it. Throws std::runtime_error.
   static Board* create(int pe_count);
+  // For PEs that something else has started: in a file, which PE 0 makes. Throws
+  // std::runtime_error.
+  static Board* open(const std::string& path, int pe, int pe_count);
   static void destroy(Board* board);
 
   // 0; or not 0 if the others do not come, or one of them has failed.

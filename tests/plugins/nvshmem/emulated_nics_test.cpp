@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "tests/plugins/nvshmem/numbered_messages.hpp"
+#include "tests/plugins/nvshmem/run_hosts.hpp"
 #include "tests/plugins/nvshmem/scenarios.hpp"
 
 namespace weft::plugins::nvshmem {
@@ -97,6 +98,32 @@ TEST(NvshmemOrder, AllArrivesAlthoughNicsDie) {
         EXPECT_EQ(run_loom("heal node1/rdmap79s0"), 0);
         EXPECT_EQ(run_loom("cut node1/rdmap81s0"), 0);
       }
+    });
+    EXPECT_EQ(messages.early_count(), 0U);
+  });
+}
+
+// One NIC after the other, on one node after the other: each comes back when the next one dies.
+TEST(NvshmemOrder, NoSignalOfFourPesComesEarlyAndNoneIsLostAlthoughNicsDie) {
+  constexpr int kPeCount = 4;
+  const Nics nics("efa", kNicCount, kPeCount);
+  const std::uint64_t count = message_count(2'000);
+  const std::uint64_t deaths = count < 10'000 ? 3 : 8;
+  run_hosts(options_for(kPeCount, nics, count), [&](FakeHost& host) {
+    NumberedMessages messages(host, count);
+    std::string dead;
+    messages.run([&](int source, std::uint64_t number) {
+      const std::uint64_t every = count / (deaths + 1);
+      if (host.pe() != 0 || source != 1 || number % every != 0 || number / every > deaths) {
+        return;
+      }
+      if (!dead.empty()) {
+        EXPECT_EQ(run_loom("heal " + dead), 0);
+      }
+      const auto death = static_cast<int>(number / every);
+      const int nic = 79 + (death + death / kPeCount) % kNicCount;
+      dead = "node" + std::to_string(death % kPeCount) + "/rdmap" + std::to_string(nic) + "s0";
+      EXPECT_EQ(run_loom("cut " + dead), 0);
     });
     EXPECT_EQ(messages.early_count(), 0U);
   });

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/plugins/nvshmem/run_hosts.hpp"
 #include "tests/plugins/nvshmem/scenarios.hpp"
 
 namespace weft::plugins::nvshmem {

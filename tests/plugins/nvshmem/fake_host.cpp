@@ -1,8 +1,6 @@
 // The order of the host library's calls.
 #include "tests/plugins/nvshmem/fake_host.hpp"
 
-#include <gtest/gtest.h>
-
 #include <stdexcept>
 
 #include <unistd.h>
@@ -21,11 +19,24 @@ void require(bool condition, const std::string& what) {
 std::unique_ptr<LoadedTransport> load(Board& board, int pe, const HostOptions& options) {
   board.set_step(pe, "nvshmemt_init");
   const int number = options.number == 0 ? options.interface * kInterfaceFactor : options.number;
-  auto transport = std::make_unique<LoadedTransport>(options.interface, number);
+  auto transport =
+      std::make_unique<LoadedTransport>(options.interface, number, options.plugin_folder);
   require(transport->status() == 0,
           "nvshmemt_init returned " + std::to_string(transport->status()));
-  require(transport->why_unusable().empty(), transport->why_unusable());
+  if (options.plugin_folder.empty()) {
+    require(transport->why_unusable().empty(), transport->why_unusable());
+  }
   return transport;
+}
+
+// Each PE on an emulated node of its own, or all on this machine, if nothing else is said.
+NodePlace node_of(const HostOptions& options, const Board& board, int pe) {
+  if (options.node.pe_count != 0) {
+    return options.node;
+  }
+  const bool has_node = options.nics != nullptr && options.nics->is_emulated();
+  return has_node ? NodePlace{.pe = 0, .pe_count = 1}
+                  : NodePlace{.pe = pe, .pe_count = board.pe_count()};
 }
 
 // The bootstrap belongs to the main thread, which has the process's number.
@@ -56,12 +67,12 @@ FakeHost::FakeHost(Board& board, int pe, const HostOptions& options)
 FakeHost::~FakeHost() = default;
 
 void FakeHost::fill_in() {
-  const bool has_node = options_.nics != nullptr && options_.nics->is_emulated();
+  const NodePlace node = node_of(options_, board_, pe_);
   bootstrap_ = {.version = 3 * kInterfaceFactor,
                 .pe = pe_,
                 .pe_count = board_.pe_count(),
-                .node_pe = has_node ? 0 : pe_,
-                .node_pe_count = has_node ? 1 : board_.pe_count(),
+                .node_pe = node.pe,
+                .node_pe_count = node.pe_count,
                 .allgather =
                     [](const void* mine, void* all, int bytes, HostBootstrap* self) {
                       const auto& state = *static_cast<BootstrapState*>(self->state);
@@ -117,7 +128,13 @@ void FakeHost::ask_reach() {
 
 int FakeHost::connect() {
   set_step("connect_endpoints");
-  return transport_->connect();
+  // A node's NICs are shared out among its PEs, unless the transport chooses by itself.
+  const int share = transport_->fields().nic_count / bootstrap_.node_pe_count;
+  std::vector<int> selected;
+  for (int nic = 0; nic < share; ++nic) {
+    selected.push_back(bootstrap_.node_pe * share + nic);
+  }
+  return transport_->connect(std::move(selected));
 }
 
 void FakeHost::start() {
@@ -169,36 +186,6 @@ std::future<void> FakeHost::begin_on_proxy(std::function<void(Operations&)> work
 
 void FakeHost::meet() {
   require(board_.meet() == 0, "the other PEs did not come");
-}
-
-ProcessesOptions processes_of(const HostOptions& options) {
-  static const Nics loopback;
-  const Nics* nics = options.nics == nullptr ? &loopback : options.nics;
-  return {.pe_count = options.pe_count, .limit_s = options.limit_s, .variables = [nics](int pe) {
-            return nics->variables(pe);
-          }};
-}
-
-void run_hosts(const HostOptions& options, const std::function<void(FakeHost&)>& body) {
-  if (options.nics != nullptr && !options.nics->why_absent().empty()) {
-    GTEST_SKIP() << options.nics->why_absent();
-  }
-  expect_success(run_processes(processes_of(options), [&](Board& board, int pe) {
-    FakeHost host(board, pe, options);
-    try {
-      require(host.connect() == 0, "connect_endpoints failed");
-      host.start();
-      body(host);
-      require(!::testing::Test::HasFailure(), "expectations failed");
-      if (!options.ends_itself) {
-        host.end();
-      }
-    } catch (const std::exception& error) {
-      // Without unwinding: the proxy thread may be in a call that does not end.
-      board.set_failures(pe, failures_so_far() + error.what() + "\n");
-      ::_exit(1);
-    }
-  }));
 }
 
 }  // namespace weft::plugins::nvshmem

@@ -16,11 +16,18 @@
 
 namespace weft::plugins::nvshmem {
 
+struct NodePlace {  // of a PE on its node
+  int pe = 0;
+  int pe_count = 0;  // 0: not said
+};
+
 struct HostOptions {
   int interface = kNewestInterface;
   int number = 0;  // given to nvshmemt_init; 0: of the interface
   int pe_count = 2;
   const Nics* nics = nullptr;  // null: TCP on loopback
+  std::string plugin_folder;   // of the file that is loaded; "": Weft's stubs
+  NodePlace node;              // all nodes have as many PEs, in order
   HeapOptions heap;
   std::size_t chunk_count = 2;
   double limit_s = 50;
@@ -99,11 +106,5 @@ class FakeHost {
   Operations operations_;
   std::unique_ptr<ProxyThread> proxy_;
 };
-
-// A job of such hosts: started, `body`, ended. What fails on a PE is a failure of the test.
-void run_hosts(const HostOptions& options, const std::function<void(FakeHost&)>& body);
-
-// Options of the forked processes that go with `options`.
-[[nodiscard]] ProcessesOptions processes_of(const HostOptions& options);
 
 }  // namespace weft::plugins::nvshmem

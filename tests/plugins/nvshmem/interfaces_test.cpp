@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tests/plugins/nvshmem/run_hosts.hpp"
 #include "tests/plugins/nvshmem/scenarios.hpp"
 
 namespace weft::plugins::nvshmem {

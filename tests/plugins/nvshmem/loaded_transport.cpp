@@ -1,6 +1,7 @@
 // Which function of which layout is called, and how: the one place that knows both.
 #include "tests/plugins/nvshmem/loaded_transport.hpp"
 
+#include <array>
 #include <cstring>
 #include <stdexcept>
 
@@ -12,6 +13,31 @@ namespace {
 constexpr int kUnset = 0x5A5A5A5A;
 // Only the host knows its layout; a plugin that looks into it ends by a signal.
 void* const kCudaFunctions = reinterpret_cast<void*>(64);
+
+// For transports that do call them. NVIDIA's of 3.8.0 asks the first one for the current device
+// when it registers memory; that of 3.6.5 calls none. It is the driver's, where there is one.
+using CudaFunction = int (*)(int* result);
+
+int device_zero(int* device) {
+  *device = 0;
+  return 0;
+}
+
+int refuse(int* /*result*/) {
+  return 801;  // CUDA: not supported
+}
+
+void* cuda_functions() {
+  static std::array<CudaFunction, 256> table = [] {
+    std::array<CudaFunction, 256> functions{};
+    functions.fill(refuse);
+    void* driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+    void* current = driver == nullptr ? nullptr : ::dlsym(driver, "cuCtxGetDevice");
+    functions[0] = current == nullptr ? device_zero : reinterpret_cast<CudaFunction>(current);
+    return functions;
+  }();
+  return table.data();
+}
 
 AmoVerbOld old_verb(const AmoCall& call) {
   return {.code = call.code, .is_fetch = kUnset, .is_value = kUnset, .is_compare = kUnset};
@@ -38,10 +64,10 @@ HostVector<Value> as_host_vector(std::vector<Value>& values) {
 
 }  // namespace
 
-LoadedTransport::LoadedTransport(int interface, int number)
+LoadedTransport::LoadedTransport(int interface, int number, const std::string& folder)
     : interface_(interface), number_(number) {
-  const std::string path = std::string(WEFT_NVSHMEM_STUB_DIR "/nvshmem_transport_libfabric.so.") +
-                           std::to_string(interface);
+  const std::string path = (folder.empty() ? WEFT_NVSHMEM_STUB_DIR : folder) +
+                           "/nvshmem_transport_libfabric.so." + std::to_string(interface);
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     throw std::runtime_error(std::string("dlopen: ") + ::dlerror());  // NOLINT
@@ -50,7 +76,7 @@ LoadedTransport::LoadedTransport(int interface, int number)
   if (init == nullptr) {
     throw std::runtime_error(path + " has no nvshmemt_init");
   }
-  status_ = init(&object_, kCudaFunctions, number);
+  status_ = init(&object_, folder.empty() ? kCudaFunctions : cuda_functions(), number);
 }
 
 HostFields& LoadedTransport::fields() const {
@@ -90,7 +116,11 @@ int LoadedTransport::can_reach_peer(int* reach, PeInfo* peer) const {
                                                                                    object_);
 }
 
-int LoadedTransport::connect() const {
+int LoadedTransport::connect(std::vector<int> selected) const {
+  if (!selected.empty()) {
+    return new_operations().connect_endpoints(object_, selected.data(),
+                                              static_cast<int>(selected.size()), nullptr, 0);
+  }
   int whichever = -1;
   if (is_old()) {
     return old_operations().connect_endpoints(object_, &whichever, 1);

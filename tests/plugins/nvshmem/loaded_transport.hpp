@@ -1,5 +1,6 @@
 // A transport as the host library has loaded it: by a stub's name, through nvshmemt_init, in the
 // layout and calling convention of one interface. What the host leaves unset is set to nonsense.
+// Weft's, or another one of the same name in another folder.
 //
 // Threads: as the host's: operations with kHostQueue and with kProxyQueue may run at the same time,
 // the rest belongs to the main thread. All give back what the transport answered; 0 is success.
@@ -28,9 +29,10 @@ struct AmoCall {
 
 class LoadedTransport {
  public:
-  // The stub of `interface`, given `number`. Throws std::runtime_error if it cannot be loaded.
+  // The file of `interface` in `folder`, given `number`; "": Weft's stub. Throws
+  // std::runtime_error if it cannot be loaded.
   // status() says whether it was refused; then nothing else may be called.
-  LoadedTransport(int interface, int number);
+  LoadedTransport(int interface, int number, const std::string& folder = "");
   LoadedTransport(const LoadedTransport&) = delete;
   LoadedTransport& operator=(const LoadedTransport&) = delete;
 
@@ -43,7 +45,8 @@ class LoadedTransport {
   [[nodiscard]] std::string why_unusable() const;
 
   int can_reach_peer(int* reach, PeInfo* peer) const;
-  int connect() const;
+  // With the NICs that the host has selected, by index; none: the transport chooses.
+  int connect(std::vector<int> selected = {}) const;
   int create_queues(std::vector<int>& indices) const;  // interface 4 and later
   int get_memory_handle(MemoryHandle* handle, void* memory, std::size_t bytes, bool is_local) const;
   int release_memory_handle(const MemoryHandle& handle) const;

@@ -118,7 +118,10 @@ bool NumberedMessages::check_next(int source) {
   return true;
 }
 
+// Behind the one before: that may be on its way again from a NIC that has died, and would replace
+// this one.
 void NumberedMessages::acknowledge(int source) {
+  host_.operations().fence(source);
   host_.operations().p(source, kAcknowledgements + at(host_.pe()) * 8, checked_[at(source)]);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/plugins/nvshmem/run_hosts.hpp"
 #include "tests/plugins/nvshmem/scenarios.hpp"
 
 namespace weft::plugins::nvshmem {
