@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/config.hpp"
 #include "src/base/error.hpp"
+#include "src/fabric/discovery.hpp"
 #include "src/transport/atomic_update.hpp"
 #include "tests/support/guarded_memory.hpp"
 #include "tests/support/rails_pes.hpp"
@@ -24,10 +26,25 @@ constexpr std::size_t kBytes = 256 << 10;
 constexpr RegionIndex kChunk{1};
 constexpr std::uint64_t kData = 4096;
 
+enum class Nics { Simulated, Loopback, LoopbackRegistering };
+
 struct Case {
   const char* name;
   NetworkFaults faults;
+  Nics nics = Nics::Simulated;
 };
+
+RailsTransport::Rails loopback_rails(bool registers_all) {
+  Config config = load_config([](std::string_view) { return std::nullopt; });
+  config.nics = "127.0.0.1,127.0.0.2";
+  RailsTransport::Rails rails;
+  for (const fabric::NicInfo& nic : fabric::discover(config)) {
+    if (nic.loopback && nic.address.starts_with("127.0.0.")) {
+      rails.push_back(fabric::open_rail(nic, {.registers_all = registers_all}));
+    }
+  }
+  return rails;
+}
 
 class DeviceWords : public ::testing::TestWithParam<Case> {
  protected:
@@ -111,8 +128,15 @@ class DeviceWords : public ::testing::TestWithParam<Case> {
   std::vector<std::unique_ptr<RailsPe>> pes_ =
       make_rails_pes(2, 8192, {.eager_bytes_max = 256}, [this](std::uint32_t) {
         RailsTransport::Rails rails;
-        rails.push_back(std::make_unique<GuardedRail>(network_.make_rail("nic0")));
-        rails.push_back(std::make_unique<GuardedRail>(network_.make_rail("nic1")));
+        if (GetParam().nics == Nics::Simulated) {
+          rails.push_back(network_.make_rail("nic0"));
+          rails.push_back(network_.make_rail("nic1"));
+        } else {
+          rails = loopback_rails(GetParam().nics == Nics::LoopbackRegistering);
+        }
+        for (std::unique_ptr<fabric::Rail>& rail : rails) {
+          rail = std::make_unique<GuardedRail>(std::move(rail));
+        }
         return rails;
       });
   OperationCounter counter_;
@@ -185,6 +209,7 @@ TEST_P(DeviceWords, AListOfShortAndLongRangesArrivesBeforeItsSignal) {
 
 TEST_P(DeviceWords, UpdatesOfOnePeerAreAppliedOnceEachWhileRailsDie) {
   constexpr std::uint64_t kCount = 400;
+  const bool may_die = GetParam().nics == Nics::Simulated;
   std::byte* source = gpus_[0].memory.memory().data() + kData;
   fill(GuardedMemory::reached(source), 20'000, 1);
   for (std::uint64_t i = 0; i < kCount; ++i) {
@@ -193,9 +218,9 @@ TEST_P(DeviceWords, UpdatesOfOnePeerAreAppliedOnceEachWhileRailsDie) {
     post(operation);
     post({.kind = OperationKind::Atomic,
           .update = {.code = AtomicCode::Add, .element_bytes = 4, .word = at(8), .operand = 3}});
-    if (i == kCount / 4) {
+    if (may_die && i == kCount / 4) {
       network_.kill(2);  // PE 1's first NIC
-    } else if (i == kCount / 2) {
+    } else if (may_die && i == kCount / 2) {
       network_.revive(2);
     }
   }
@@ -265,6 +290,15 @@ INSTANTIATE_TEST_SUITE_P(Networks,
                                            Case{"WithoutImmediateData", {.has_immediate = false}},
                                            Case{"SmallPieces", {.rma_bytes_max = 3000}}),
                          [](const auto& one) { return one.param.name; });
+
+// As in rails_transport_test.cpp.
+#if !defined(__SANITIZE_ADDRESS__)
+INSTANTIATE_TEST_SUITE_P(Loopback,
+                         DeviceWords,
+                         ::testing::Values(Case{"Plain", {}, Nics::Loopback},
+                                           Case{"Registering", {}, Nics::LoopbackRegistering}),
+                         [](const auto& one) { return one.param.name; });
+#endif
 
 TEST(DeviceWordsRefused, TheNicAndItsReasonAreNamedAndNothingStaysRegistered) {
   SimulatedNetwork network(1, {});

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -146,7 +147,14 @@ class GuardedWords final : public gpu::WordMemory {
 // region, and where an operation says `on_device`.
 class GuardedRail final : public fabric::Rail {
  public:
-  explicit GuardedRail(std::unique_ptr<fabric::Rail> inner) : inner_(std::move(inner)) {}
+  explicit GuardedRail(std::unique_ptr<fabric::Rail> inner, std::function<void()> on_end = {})
+      : inner_(std::move(inner)), on_end_(std::move(on_end)) {}
+
+  ~GuardedRail() override {
+    if (on_end_) {
+      on_end_();
+    }
+  }
 
   [[nodiscard]] const fabric::RailLimits& limits() const override { return inner_->limits(); }
 
@@ -242,6 +250,7 @@ class GuardedRail final : public fabric::Rail {
   }
 
   std::unique_ptr<fabric::Rail> inner_;
+  std::function<void()> on_end_;
 };
 
 }  // namespace weft::test

@@ -207,8 +207,11 @@ class SessionPe {
       const transport::opening::JobSite& site, SimulatedNetwork& network) const {
     transport::rails::RailsTransport::Rails rails;
     for (const char* nic : {"nic0", "nic1"}) {
-      rails.push_back(
-          std::make_unique<GuardedRail>(network.make_rail(nic, options_.nics_reach_gpus)));
+      auto rail = network.make_rail(nic, options_.nics_reach_gpus);
+      std::size_t index = 0;
+      std::memcpy(&index, rail->address().data(), sizeof(index));
+      rails.push_back(std::make_unique<GuardedRail>(
+          std::move(rail), [&network, index] { network.close(index); }));  // before its buffers go
     }
     return std::make_unique<transport::rails::RailsTransport>(transport::rails::RailsOptions{},
                                                               site.bootstrap.pe(), std::move(rails),

@@ -64,6 +64,16 @@ class SimulatedNetwork {
     nodes_[rail].dead = false;
   }
 
+  // The rail's owner ends before others do: what was sent to it is dropped, and nothing touches its
+  // memory any more.
+  void close(std::size_t rail) {
+    const std::lock_guard lock(mutex_);
+    nodes_[rail].is_closed = true;
+    nodes_[rail].receives.clear();
+    nodes_[rail].regions.assign(nodes_[rail].regions.size(), {});
+    std::erase_if(flights_, [&](const Flight& flight) { return flight.from == rail; });
+  }
+
   // Operations of any rail whose local memory begins here are refused: it cannot be registered.
   void forbid(std::span<std::byte> memory) {
     const std::lock_guard lock(mutex_);
@@ -153,6 +163,7 @@ class SimulatedNetwork {
 
   struct Node {
     bool dead = false;
+    bool is_closed = false;
     std::vector<std::span<std::byte>> regions;
     std::deque<fabric::Event> events;
     std::deque<Receive> receives;
@@ -218,6 +229,9 @@ class SimulatedNetwork {
     Node& target = nodes_[flight.to];
     std::byte* local = static_cast<std::byte*>(flight.local.address);
     const std::byte* source = flight.injected.empty() ? local : flight.injected.data();
+    if (flight.kind == Kind::Send && target.is_closed) {
+      return Outcome::Delivered;
+    }
     if (flight.kind == Kind::Send) {
       if (target.receives.empty()) {
         return Outcome::Later;
