@@ -53,8 +53,9 @@ Session::Session(HostBootstrap& host, Seams seams)
 
 void Session::open(HostJob& job) {
   const Members members(job, config_);
-  rails_ = seams_.open_rails(
-      members.site(config_, job, control_.memory(), offsetof(ControlWords, probe)));
+  rails_ = pe_count_ == 1 ? make_no_rails()
+                          : seams_.open_rails(members.site(config_, job, control_.memory(),
+                                                           offsetof(ControlWords, probe)));
   rails_->connect(job.allgather(rails_->describe()), all_but(me_, pe_count_));
   const transport::RailDescriptions rails = rails_->rails();
   counters_.emplace(transport::PageDescription{
@@ -84,6 +85,13 @@ void Session::open(HostJob& job) {
     rails_->warm_up(others_in_turn(me_, pe_count_),
                     static_cast<std::uint32_t>(config_.bootstrap_timeout_s));
   }
+}
+
+// A job of one PE has nobody to reach, and its machine may have no NIC.
+std::unique_ptr<transport::rails::RailsTransport> Session::make_no_rails() {
+  return std::make_unique<transport::rails::RailsTransport>(
+      transport::rails::RailsOptions{}, me_, transport::rails::RailsTransport::Rails{},
+      std::vector{control_.memory()}, offsetof(ControlWords, probe));
 }
 
 Session::~Session() {

@@ -95,6 +95,7 @@ class Session {
 
  private:
   void open(HostJob& job);
+  [[nodiscard]] std::unique_ptr<transport::rails::RailsTransport> make_no_rails();
 
   [[nodiscard]] Queue& queue_of(int queue) {
     return queue == kHostQueue ? *host_ops_ : *proxy_ops_;

@@ -141,6 +141,27 @@ TEST_P(NvshmemConnect, FailsWhereOnePeHasAnotherTransport) {
   }
 }
 
+// It needs no NIC, and says nothing.
+TEST_P(NvshmemConnect, NeedsNoRailsForOnePe) {
+  const HostOptions options{.interface = GetParam(), .pe_count = 1};
+  ProcessesOptions processes = processes_of(options);
+  processes.limit_s = 20;
+  processes.variables = [usual = processes.variables](int pe) {
+    Variables variables = usual(pe);
+    variables["WEFT_NICS"] = "nosuchnic";
+    return variables;
+  };
+  const auto outcomes = run_processes(processes, [&](Board& board, int pe) {
+    FakeHost host(board, pe, options);
+    ASSERT_EQ(host.connect(), 0);
+    host.start();
+    check_values(host, kProxyQueue);
+    host.end();
+  });
+  expect_success(outcomes);
+  EXPECT_EQ(outcomes[0].errors, "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Nvshmem, NvshmemConnect, ::testing::Values(3, 5, 7));
 
 }  // namespace
