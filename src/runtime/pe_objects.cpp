@@ -9,6 +9,7 @@
 #include "src/gpu/user_memory.hpp"
 #include "src/runtime/memory_limit.hpp"
 #include "src/transport/opening/nic_selection.hpp"
+#include "src/transport/peer_order.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -64,15 +65,6 @@ std::vector<RegionOffer> offers_of(const std::vector<heap::SharedData>& data) {
     offers.push_back({one.object, heap::offer_of(one.segment)});
   }
   return offers;
-}
-
-// In the order (me + k) mod n, so that no PE is contacted by all others at once.
-std::vector<Pe> peers_in_turn(const bootstrap::Bootstrap& bootstrap) {
-  std::vector<Pe> peers;
-  for (std::uint32_t k = 1; k < bootstrap.pe_count(); ++k) {
-    peers.emplace_back((bootstrap.pe().value + k) % bootstrap.pe_count());
-  }
-  return peers;
 }
 
 // At most the size of a publication.
@@ -175,7 +167,7 @@ void Runtime::Objects::start_transports(bool warms_up) {
   bootstrap->barrier();
   for (OpenTransport* open : started) {
     if (warms_up) {
-      open->transport->warm_up(peers_in_turn(*bootstrap),
+      open->transport->warm_up(transport::peers_in_turn(me, bootstrap->pe_count()),
                                static_cast<std::uint32_t>(config.bootstrap_timeout_s));
     }
   }

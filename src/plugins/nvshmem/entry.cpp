@@ -23,7 +23,6 @@ namespace {
 
 // What both layouts have in common, and the session.
 struct Transport {
-  TransportHead* head = nullptr;
   HostFields* fields = nullptr;
   std::unique_ptr<Session> session;
 };
@@ -284,8 +283,7 @@ void* make_object(int number) {
   if (object == nullptr) {
     throw std::bad_alloc();
   }
-  auto* head = static_cast<TransportHead*>(object);
-  head->interface_number = number;
+  static_cast<TransportHead*>(object)->interface_number = number;
   if (interface == kOldestInterface) {
     complete(static_cast<TransportOld*>(object)->operations);
   } else {
@@ -295,7 +293,7 @@ void* make_object(int number) {
   fields.attributes = kAttributeConnected;
   fields.atomics_complete_on_quiet = true;
   fields.is_initialized = true;
-  live = new Transport{.head = head, .fields = &fields, .session = nullptr};
+  live = new Transport{.fields = &fields, .session = nullptr};
   fields.state = live;
   return object;
 }

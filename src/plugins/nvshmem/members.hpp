@@ -32,8 +32,6 @@ class Members {
 
   [[nodiscard]] const std::string& hostname() const { return members_[me_.value].node.hostname; }
 
-  [[nodiscard]] transport::opening::MachineShare machine() const;
-
   // The same on all PEs, and no other job's.
   [[nodiscard]] std::string job_name() const;
 
@@ -44,6 +42,7 @@ class Members {
     std::uint32_t pid = 0;
   };
 
+  [[nodiscard]] transport::opening::MachineShare machine() const;
   [[nodiscard]] static Member read(std::span<const std::byte> bytes);
 
   Pe me_;

@@ -1,6 +1,5 @@
 #include "src/plugins/nvshmem/session.hpp"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "src/plugins/nvshmem/farewell.hpp"
 #include "src/plugins/nvshmem/members.hpp"
 #include "src/plugins/nvshmem/translation.hpp"
+#include "src/transport/peer_order.hpp"
 
 namespace weft::plugins::nvshmem {
 namespace {
@@ -17,15 +17,6 @@ namespace {
 constexpr std::uint32_t kDrainMs = 5000;       // for operations that the host has not waited for
 constexpr std::uint32_t kFarewellMs = 10'000;  // for PEs that finalize later
 constexpr std::uint32_t kConnectReportS = 10;
-
-// In the order (me + k) mod n, so that no PE is contacted by all others at once.
-std::vector<Pe> others_in_turn(Pe me, std::uint32_t pe_count) {
-  std::vector<Pe> others;
-  for (std::uint32_t k = 1; k < pe_count; ++k) {
-    others.emplace_back((me.value + k) % pe_count);
-  }
-  return others;
-}
 
 std::vector<bool> all_but(Pe me, std::uint32_t pe_count) {
   std::vector<bool> reached(pe_count, true);
@@ -53,9 +44,9 @@ Session::Session(HostBootstrap& host, Seams seams)
 
 void Session::open(HostJob& job) {
   const Members members(job, config_);
-  rails_ = pe_count_ == 1 ? make_no_rails()
-                          : seams_.open_rails(members.site(config_, job, control_.memory(),
-                                                           offsetof(ControlWords, probe)));
+  const transport::opening::JobSite site =
+      members.site(config_, job, control_.memory(), offsetof(ControlWords, probe));
+  rails_ = pe_count_ == 1 ? make_no_rails() : seams_.open_rails(site);
   rails_->connect(job.allgather(rails_->describe()), all_but(me_, pe_count_));
   const transport::RailDescriptions rails = rails_->rails();
   counters_.emplace(transport::PageDescription{
@@ -68,11 +59,10 @@ void Session::open(HostJob& job) {
       .node = members.node(),
       .rails = rails.own,
       .peer_rail_stride = rails.peer_rail_count_max,
-      .is_first_on_machine = members.machine().pe == 0});
+      .is_first_on_machine = site.machine.pe == 0});
   rails_->count_in(counters_->blocks());
   chunks_.emplace(*rails_, me_, pe_count_);
-  const transport::opening::MachineShare machine = members.machine();
-  const WaitRule rule{.may_spin = config_.spin_us > 0 && machine.pe_count <= machine.cores,
+  const WaitRule rule{.may_spin = site.may_spin(),
                       .report_s = static_cast<std::uint32_t>(config_.wait_report_s)};
   host_ops_.emplace(*rails_, me_, pe_count_, rule);
   proxy_ops_.emplace(*rails_, me_, pe_count_, rule);
@@ -82,7 +72,7 @@ void Session::open(HostJob& job) {
   // All have all addresses now.
   job.barrier();
   if (config_.warmup) {
-    rails_->warm_up(others_in_turn(me_, pe_count_),
+    rails_->warm_up(transport::peers_in_turn(me_, pe_count_),
                     static_cast<std::uint32_t>(config_.bootstrap_timeout_s));
   }
 }

@@ -45,6 +45,11 @@ struct JobSite {
   // Of 8 bytes in region 0 that nobody reads, behind the unregistered ones: rails that have failed
   // are probed by writes to them.
   std::uint64_t probe_offset = 0;
+
+  // Whether threads may poll without sleeping: not where PEs outnumber the cores.
+  [[nodiscard]] bool may_spin() const {
+    return config.spin_us > 0 && machine.pe_count <= machine.cores;
+  }
 };
 
 }  // namespace weft::transport::opening

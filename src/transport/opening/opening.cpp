@@ -44,7 +44,7 @@ RailsOptions options_of(const JobSite& site) {
       .eager_bytes_max = std::min<std::uint64_t>(config.eager_bytes_max, rails::kBatchBytes / 2),
       .rail_stall_ms = static_cast<std::uint32_t>(config.rail_stall_ms),
       .peer_lost_ms = static_cast<std::uint32_t>(config.peer_lost_ms),
-      .may_spin = config.spin_us > 0 && site.machine.pe_count <= site.machine.cores,
+      .may_spin = site.may_spin(),
       .secret = config.authenticate == "frames"
                     ? std::optional(std::string(site.bootstrap.secret()))
                     : std::nullopt,
