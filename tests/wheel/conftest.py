@@ -18,8 +18,9 @@ def pytest_addoption(parser):
 
 
 def pytest_ignore_collect(collection_path, config):
-    option = {"test_cuda.py": "--cuda", "test_torch.py": "--torch"}.get(collection_path.name)
-    return True if option is not None and not config.getoption(option, default=False) else None
+    """test_*_cuda.py and test_*_torch.py are read only with the option of that name."""
+    option = collection_path.stem.rpartition("_")[2]
+    return True if option in {"cuda", "torch"} and not config.getoption(f"--{option}", default=False) else None
 
 
 def output(*command, **options):
