@@ -22,17 +22,45 @@ constexpr WaitPolicy kQuick{.spin_us = 10, .yield_us = 10, .sleep_us = 100, .rep
 
 constexpr auto kNobody = [] { return std::string("waiting for nobody"); };
 
-TEST(Yields, PauseAfterASlowOneAndOnlyThen) {
+constexpr std::uint64_t kStart = 1'000'000'000;
+
+// How long waits do without yields after one that took `took_ns`, from `before_ns` on.
+std::uint64_t pause_after(Yields& yields, std::uint64_t before_ns, std::uint64_t took_ns) {
+  const std::uint64_t after = before_ns + took_ns;
+  yields.note(before_ns, after);
+  std::uint64_t pause = 0;
+  for (std::uint64_t step = std::uint64_t{1} << 30; step > 0; step /= 2) {
+    pause += yields.is_worth(after + pause + step) ? 0 : step;
+  }
+  return yields.is_worth(after) ? 0 : pause + 1;
+}
+
+TEST(Yields, PauseForTwiceAsLongAsASlowOneTook) {
   Yields yields;
-  constexpr std::uint64_t kStart = 1'000'000'000;
   EXPECT_TRUE(yields.is_worth(kStart));
-  yields.note(kStart, kStart + Yields::kSlowNs);
-  EXPECT_TRUE(yields.is_worth(kStart + Yields::kSlowNs));
-  const std::uint64_t end = kStart + Yields::kSlowNs + 1;
-  yields.note(kStart, end);
-  EXPECT_FALSE(yields.is_worth(end));
-  EXPECT_FALSE(yields.is_worth(end + Yields::kPauseNs - 1));
-  EXPECT_TRUE(yields.is_worth(end + Yields::kPauseNs));
+  EXPECT_EQ(pause_after(yields, kStart, Yields::kSlowNs), 0U);
+  EXPECT_EQ(pause_after(yields, kStart, Yields::kSlowNs + 1), 2 * Yields::kSlowNs + 2);
+}
+
+TEST(Yields, PauseLongerWhereTheyStaySlow) {
+  Yields yields;
+  constexpr std::uint64_t kSliceNs = 3'000'000;
+  std::uint64_t now = kStart;
+  for (const std::uint64_t slices : {2U, 4U, 8U, 16U, 32U}) {
+    EXPECT_EQ(pause_after(yields, now, kSliceNs), slices * kSliceNs);
+    now += (1 + slices) * kSliceNs;
+  }
+  EXPECT_EQ(pause_after(yields, now, kSliceNs), Yields::kPauseNsMax);
+  now += kSliceNs + Yields::kPauseNsMax;
+  EXPECT_EQ(pause_after(yields, now, kSliceNs), Yields::kPauseNsMax);
+}
+
+TEST(Yields, PauseBrieflyAgainAfterManyQuickOnes) {
+  Yields yields;
+  constexpr std::uint64_t kSliceNs = 3'000'000;
+  EXPECT_EQ(pause_after(yields, kStart, kSliceNs), 2 * kSliceNs);
+  const std::uint64_t resumed = kStart + 3 * kSliceNs;
+  EXPECT_EQ(pause_after(yields, resumed + 2 * kSliceNs + 1, kSliceNs), 2 * kSliceNs);
 }
 
 TEST(Waiter, ReturnsAtOnceWhatIsDoneAlready) {
