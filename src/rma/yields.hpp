@@ -20,7 +20,7 @@ class Yields {
   static constexpr std::uint64_t kPauseNsMax = 100'000'000;
 
   [[nodiscard]] bool is_worth(std::uint64_t now_ns) const {
-    // relaxed: a stale value costs one more slow yield; the same for all below.
+    // relaxed: a stale value costs one more slow yield
     return now_ns >= AtomicRef(next_ns_).load(std::memory_order_relaxed);
   }
 
@@ -30,12 +30,14 @@ class Yields {
     if (took_ns <= kSlowNs) {
       return;
     }
+    // relaxed: only lengths and ends of pauses; of two threads' that end at once either will do
     const std::uint64_t last_ns = AtomicRef(pause_ns_).load(std::memory_order_relaxed);
     const std::uint64_t next_ns = AtomicRef(next_ns_).load(std::memory_order_relaxed);
     // Yields have been quick for longer than waits last went without: that was another program.
     const bool is_new = before_ns > next_ns + last_ns;
     const std::uint64_t pause_ns =
         std::min(is_new ? 2 * took_ns : std::max(2 * last_ns, 2 * took_ns), kPauseNsMax);
+    // relaxed: as above
     AtomicRef(pause_ns_).store(pause_ns, std::memory_order_relaxed);
     AtomicRef(next_ns_).store(after_ns + pause_ns, std::memory_order_relaxed);
   }
