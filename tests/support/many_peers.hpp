@@ -63,9 +63,8 @@ class ManyPeers {
     const std::size_t before = allocated_bytes();
     transport().connect(blobs, reached);
     silent_bytes_ = allocated_bytes() - before;
-    transport().count_in({.rails = pe_.counters,
-                          .peers = pe_.peer_counters,
-                          .peer_rail_stride = rail_count});
+    transport().count_in(
+        {.rails = pe_.counters, .peers = pe_.peer_counters, .peer_rail_stride = rail_count});
   }
 
   [[nodiscard]] transport::rails::RailsTransport& transport() { return *pe_.transport; }
@@ -95,8 +94,7 @@ class ManyPeers {
   // The peer acknowledges the first `count` messages of one operation each.
   void acknowledge(Pe peer, std::uint32_t count) {
     sent_[peer.value].acknowledged = count;
-    send(MessageWriter(
-             {.source_pe = peer.value, .applied_floor = count, .batch_floor = count})
+    send(MessageWriter({.source_pe = peer.value, .applied_floor = count, .batch_floor = count})
              .bytes(),
          peer);
   }
