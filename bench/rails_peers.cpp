@@ -1,5 +1,5 @@
-// What peers cost one PE with 4 rails, over simulated NICs: bytes of a peer that nobody talks to, of
-// one that was sent to, and of one that has sent; and the time of a tick while 16 peers are active.
+// What peers cost one PE with 4 rails, over simulated NICs: bytes of a peer that nobody talks to,
+// of one that was sent to, and of one that has sent; the time of a tick while 16 peers are active.
 //
 //   rails_peers [PEERS...]        one JSON line for each number of peers (default 1024 8192)
 #include <algorithm>

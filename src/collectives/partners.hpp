@@ -1,5 +1,5 @@
-// The PEs of other nodes with which a member of a team exchanges in collectives, whatever their root
-// and sizes.
+// The PEs of other nodes with which a member of a team exchanges in collectives, whatever their
+// root and sizes.
 //
 // Pure; any thread.
 #pragma once

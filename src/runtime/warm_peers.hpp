@@ -1,5 +1,5 @@
-// The PEs whose connections are opened at init. In a large job these are not all: a connection to any
-// other PE is opened by the first operation to it, or by a warm-up that names it.
+// The PEs whose connections are opened at init. In a large job these are not all: a connection to
+// any other PE is opened by the first operation to it, or by a warm-up that names it.
 //
 // Pure; any thread.
 #pragma once

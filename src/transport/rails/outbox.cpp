@@ -164,9 +164,9 @@ void Outbox::check_kept(Peer& peer) {
   }
 }
 
-// Old ones are retransmitted as well: a duplicate is dropped, while a lost batch would stall the peer
-// forever. Until the oldest of the others is old, ticks need not look at them again: there may be
-// hundreds.
+// Old ones are retransmitted as well: a duplicate is dropped, while a lost batch would stall the
+// peer forever. Until the oldest of the others is old, ticks need not look at them again: there may
+// be hundreds.
 void Outbox::retransmit_kept(Peer& peer, std::uint64_t old_ns) {
   std::uint64_t oldest_ns = state_.now_ns;
   for (std::size_t i = peer.kept.size(); i > 0; --i) {
