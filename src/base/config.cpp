@@ -217,7 +217,9 @@ constexpr std::array kSettings{
             "A wait of a host call or of a kernel without progress for this long is reported, "
             "with the place and what or whom it waits for; 0 for never."},
     Setting{"WEFT_WARMUP", &Config::warmup, "", "yes", "",
-            "At init, open every connection that the policy may use."},
+            "At init, open the connections that the policy may use: all, if a PE has at most 128, "
+            "else those to the PEs with which collectives exchange. Others open at first use, or "
+            "by weft_warmup."},
 };
 
 constexpr std::array<std::string_view, 4> kToolVariables{"WEFT_LAB", "WEFT_LAB_DIR", "WEFT_RUN",

@@ -15,6 +15,7 @@
 #include "src/fabric/discovery.hpp"
 #include "src/fabric/handles.hpp"
 #include "src/fabric/operation_memory.hpp"
+#include "src/fabric/quirks.hpp"
 #include "src/fabric/rail.hpp"
 #include "src/fabric/region_proof.hpp"
 #include "src/fabric/socket_watch.hpp"
@@ -41,6 +42,10 @@ class LibfabricRail final : public Rail {
   [[nodiscard]] std::string protocol() const override;
 
   [[nodiscard]] std::span<const std::byte> address() const override { return address_; }
+
+  [[nodiscard]] bool adds_peers_early() const override {
+    return inserts_early(provider_, fabric_name_);
+  }
 
   PeerHandle add_peer(std::span<const std::byte> address) override;
   RegionKey add_region(std::span<std::byte> memory) override;

@@ -16,6 +16,7 @@ constexpr std::array kQuirks{
         .has_fabrics = true,
         .for_other_nodes = true,
         .unguarded_fabric = "efa-direct",
+        .known_senders_fabric = "efa-direct",
         .notes = "reliable but unordered; inline sends up to 32 bytes, often no inline writes; "
                  "bounded queues, so Full is common; RDMA write with 32 bits of immediate data. "
                  "GPU memory: takes a dma-buf; FI_OPT_FI_HMEM_P2P required forbids its copies by "
@@ -50,6 +51,7 @@ constexpr std::array kQuirks{
                   "FI_OFI_RXM_USE_SRX. FI_HMEM never tried"},
     ProviderQuirk{.name = "psm3",
                   .rank = 80,
+                  .connects_at_insert = true,
                   .notes = "own multi-rail (PSM3_MULTIRAIL) must stay off; carries immediate data "
                            "only if the hints ask for it; connects to a peer when its address is "
                            "inserted, unless FI_PSM3_LAZY_CONN=1",
@@ -142,6 +144,12 @@ std::span<const ProviderQuirk> provider_quirks() {
 const ProviderQuirk& quirk_of(std::string_view provider) {
   const auto* const found = std::ranges::find(kQuirks, provider, &ProviderQuirk::name);
   return found == kQuirks.end() ? kNeutral : *found;
+}
+
+bool inserts_early(std::string_view provider, std::string_view fabric) {
+  const ProviderQuirk& quirk = quirk_of(provider);
+  return quirk.connects_at_insert ||
+         (!quirk.known_senders_fabric.empty() && fabric == quirk.known_senders_fabric);
 }
 
 std::string best_provider(std::span<const std::string> offered) {

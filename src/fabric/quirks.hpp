@@ -34,6 +34,9 @@ struct ProviderQuirk {
   bool for_other_nodes = false;
   // A fabric whose completion queues overrun although it claims FI_RM_ENABLED; "": none.
   std::string_view unguarded_fabric = {};
+  // A fabric whose NICs refuse what comes from a peer that was not inserted; "": none.
+  std::string_view known_senders_fabric = {};
+  bool connects_at_insert = false;    // inserting an address waits for the peer
   std::size_t queue_entries_min = 0;  // of a completion queue, where less costs -FI_EAGAIN
   // Some versions take the structure of FI_MR_DMABUF for something else, and report success.
   bool misreads_dma_buf = false;
@@ -48,6 +51,9 @@ struct ProviderQuirk {
 
 // The row of a provider; a neutral one of rank 0 for an unknown name.
 [[nodiscard]] const ProviderQuirk& quirk_of(std::string_view provider);
+
+// See Rail::adds_peers_early. `fabric`: its name, of the NIC.
+[[nodiscard]] bool inserts_early(std::string_view provider, std::string_view fabric);
 
 // The provider that "auto" takes of those offered: the highest rank, and the first of equals. "" if
 // all are only taken by name.

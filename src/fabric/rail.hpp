@@ -151,6 +151,11 @@ class Rail {
 
   // The address that peers pass to add_peer.
   [[nodiscard]] virtual std::span<const std::byte> address() const = 0;
+
+  // Whether peers have to be added before the first operation: it refuses what comes from others,
+  // or it connects when a peer is added. Else each is added when it is first needed.
+  [[nodiscard]] virtual bool adds_peers_early() const { return false; }
+
   // Throws Error.
   virtual PeerHandle add_peer(std::span<const std::byte> address) = 0;
   // Registers memory for remote access, until drop_region or the destruction of the rail. Throws

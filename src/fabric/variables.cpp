@@ -21,6 +21,10 @@ constexpr std::size_t kUniverseSize = 1024;
 // prov/rxm/src/rxm.h of 1.17 to 2.6: a connection posts 128 buffers of 16 KiB, a shared receive
 // context 4096.
 constexpr std::size_t kSharedPaysFrom = 4096 / 128;
+// Of the receives that tcp;ofi_rxm shares among all connections of an endpoint. They come in blocks
+// of 1024, all of which are cleared at once (rxm/rxm_ep.c: rxm_ep_create_pools): these and what is
+// used beside them fit into one block.
+constexpr std::size_t kSharedReceives = 512;
 
 constexpr std::array<std::string_view, 5> kForkVariables{
     "RDMAV_FORK_SAFE", "IBV_FORK_SAFE", "FI_EFA_FORK_SAFE",
@@ -38,6 +42,7 @@ std::vector<Variable> variables_at_start(const StartFacts& facts) {
   };
   if (facts.library_version < kFirstWithNativeTcp && facts.rdma_devices == 0) {
     set("FI_OFI_RXM_BUFFER_SIZE", std::to_string(kMessageBytesMax));
+    set("FI_OFI_RXM_MSG_RX_SIZE", std::to_string(kSharedReceives));
   }
   const std::size_t peers = facts.pe_count * (facts.rdma_devices + facts.cxi_devices);
   if (peers > kUniverseSize) {

@@ -8,8 +8,8 @@
 #include "src/gpu/inventory.hpp"
 #include "src/gpu/user_memory.hpp"
 #include "src/runtime/memory_limit.hpp"
+#include "src/runtime/warm_peers.hpp"
 #include "src/transport/opening/nic_selection.hpp"
-#include "src/transport/peer_order.hpp"
 
 namespace weft::runtime {
 namespace {
@@ -65,6 +65,15 @@ std::vector<RegionOffer> offers_of(const std::vector<heap::SharedData>& data) {
     offers.push_back({one.object, heap::offer_of(one.segment)});
   }
   return offers;
+}
+
+collectives::TeamMembers members_of(Pe me, const Membership& membership) {
+  const std::vector<std::uint32_t> nodes = membership.nodes();
+  std::vector<Pe> all;
+  for (std::uint32_t pe = 0; pe < nodes.size(); ++pe) {
+    all.emplace_back(pe);
+  }
+  return {me, std::move(all), nodes};
 }
 
 // At most the size of a publication.
@@ -167,7 +176,9 @@ void Runtime::Objects::start_transports(bool warms_up) {
   bootstrap->barrier();
   for (OpenTransport* open : started) {
     if (warms_up) {
-      open->transport->warm_up(transport::peers_in_turn(me, bootstrap->pe_count()),
+      const transport::RailDescriptions rails = open->transport->rails();
+      const std::size_t links_per_peer = rails.own.size() * rails.peer_rail_count_max;
+      open->transport->warm_up(peers_to_warm(members_of(me, membership), links_per_peer),
                                static_cast<std::uint32_t>(config.bootstrap_timeout_s));
     }
   }

@@ -172,6 +172,8 @@ class GuardedRail final : public fabric::Rail {
 
   [[nodiscard]] std::span<const std::byte> address() const override { return inner_->address(); }
 
+  [[nodiscard]] bool adds_peers_early() const override { return inner_->adds_peers_early(); }
+
   fabric::PeerHandle add_peer(std::span<const std::byte> address) override {
     return inner_->add_peer(address);
   }

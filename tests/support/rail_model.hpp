@@ -153,20 +153,24 @@ class RailModel {
     state.rails.resize(nics_of(me));
     self.queues.resize(pe_count_);
     state.peers.resize(pe_count_);
-    for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
-      if (!is_near(me, pe)) {
-        state.peers[pe] = make_peer(state, pe);
-      }
-    }
     state.near_count = options_.pes_per_host;
     self.links = std::make_unique<Links>(state);
     self.selector = std::make_unique<RailSelector>(state, self.links->rates());
-    self.selector->place_senders();
+    std::vector<std::uint32_t> rail_counts(pe_count_);
+    for (std::uint32_t pe = 0; pe < pe_count_; ++pe) {
+      if (!is_near(me, pe)) {
+        state.peers[pe] = make_peer(state, pe);
+        state.met.push_back(pe);
+        self.selector->place(*state.peers[pe]);
+        rail_counts[pe] = nics_of(pe);
+      }
+    }
     constexpr std::uint32_t kStride = 8;
     self.rail_counters.resize(state.rails.size());
     self.peer_counters.resize(std::size_t{pe_count_} * kStride);
     self.links->count_in(
-        {.rails = self.rail_counters, .peers = self.peer_counters, .peer_rail_stride = kStride});
+        {.rails = self.rail_counters, .peers = self.peer_counters, .peer_rail_stride = kStride},
+        rail_counts);
   }
 
   std::unique_ptr<Peer> make_peer(const State& state, std::uint32_t pe) const {
@@ -176,7 +180,7 @@ class RailModel {
     for (std::uint32_t local = 0; local < state.rails.size(); ++local) {
       for (std::uint32_t remote = 0; remote < peer->rails.size(); ++remote) {
         peer->links.push_back(
-            {.local = RailIndex(local), .remote = RailIndex(remote), .address = {}, .regions = {}});
+            {.local = RailIndex(local), .remote = RailIndex(remote), .address = {}});
       }
       peer->masks.push_back((LinkMask{1} << peer->rails.size()) - 1);
       peer->outstanding_bytes.push_back(0);

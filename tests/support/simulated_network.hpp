@@ -34,6 +34,7 @@ struct NetworkFaults {
   // no limit.
   std::size_t immediates_max = 0;
   bool immediates_use_receives = false;  // each takes a posted receive, and waits for one
+  bool needs_senders = false;            // what comes from a rail that was not added is refused
 };
 
 class SimulatedNetwork {
@@ -62,6 +63,12 @@ class SimulatedNetwork {
   void revive(std::size_t rail) {
     const std::lock_guard lock(mutex_);
     nodes_[rail].dead = false;
+  }
+
+  // The rail says that its NIC is down.
+  void unplug(std::size_t rail) {
+    const std::lock_guard lock(mutex_);
+    nodes_[rail].is_unplugged = true;
   }
 
   // The rail's owner ends before others do: what was sent to it is dropped, and nothing touches its
@@ -164,6 +171,8 @@ class SimulatedNetwork {
   struct Node {
     bool dead = false;
     bool is_closed = false;
+    bool is_unplugged = false;
+    std::vector<std::size_t> added;  // rails
     std::vector<std::span<std::byte>> regions;
     std::deque<fabric::Event> events;
     std::deque<Receive> receives;
@@ -222,7 +231,7 @@ class SimulatedNetwork {
   enum class Outcome : std::uint8_t {
     Delivered,
     Later,    // the target has no receive buffer for it now
-    Refused,  // the key is of a region that was dropped
+    Refused,  // the key is of a region that was dropped, or the sender is unknown
   };
 
   Outcome deliver(const Flight& flight) {
@@ -231,6 +240,9 @@ class SimulatedNetwork {
     const std::byte* source = flight.injected.empty() ? local : flight.injected.data();
     if (flight.kind == Kind::Send && target.is_closed) {
       return Outcome::Delivered;
+    }
+    if (faults_.needs_senders && std::ranges::count(target.added, flight.from) == 0) {
+      return Outcome::Refused;
     }
     if (flight.kind == Kind::Send) {
       if (target.receives.empty()) {
@@ -349,9 +361,13 @@ class SimulatedRail final : public fabric::Rail {
 
   [[nodiscard]] std::span<const std::byte> address() const override { return address_; }
 
+  [[nodiscard]] bool adds_peers_early() const override { return network_.faults_.needs_senders; }
+
   fabric::PeerHandle add_peer(std::span<const std::byte> address) override {
     std::size_t index = 0;
     std::memcpy(&index, address.data(), sizeof(index));
+    const std::lock_guard lock(network_.mutex_);
+    network_.nodes_[index_].added.push_back(index);
     return fabric::PeerHandle(index);
   }
 
@@ -438,7 +454,9 @@ class SimulatedRail final : public fabric::Rail {
 
   [[nodiscard]] fabric::LinkHealth examine(std::span<const std::byte> /*peer*/,
                                            std::uint32_t /*silent_ms*/) noexcept override {
-    return fabric::LinkHealth::Unknown;
+    const std::lock_guard lock(network_.mutex_);
+    return network_.nodes_[index_].is_unplugged ? fabric::LinkHealth::NicDown
+                                                : fabric::LinkHealth::Unknown;
   }
 
   bool cut(std::span<const std::byte> /*peer*/) noexcept override { return false; }

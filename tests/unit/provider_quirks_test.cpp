@@ -29,5 +29,13 @@ TEST(ProviderQuirks, AnUnknownProviderIsBetterThanNone) {
   EXPECT_EQ(best_provider({}), "");
 }
 
+TEST(ProviderQuirks, AddressesAreInsertedEarlyOnlyWhereTheNicOrTheProviderNeedsThat) {
+  EXPECT_TRUE(inserts_early("efa", "efa-direct"));
+  EXPECT_FALSE(inserts_early("efa", "efa"));
+  EXPECT_TRUE(inserts_early("psm3", "any"));
+  EXPECT_FALSE(inserts_early("tcp;ofi_rxm", "192.0.2.0/24"));
+  EXPECT_FALSE(inserts_early("unknown", ""));
+}
+
 }  // namespace
 }  // namespace weft::fabric

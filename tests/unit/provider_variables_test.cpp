@@ -40,9 +40,11 @@ constexpr std::uint32_t kNew = version(2, 6);
 
 TEST(VariablesAtStart, OfAMachineWithoutRdmaAreSmallBuffersForAnOldLibrary) {
   EXPECT_THAT(at_start({.library_version = kOld}),
-              UnorderedElementsAre("FI_OFI_RXM_BUFFER_SIZE=8192"));
+              UnorderedElementsAre("FI_OFI_RXM_BUFFER_SIZE=8192", "FI_OFI_RXM_MSG_RX_SIZE=512"));
   EXPECT_THAT(at_start({.library_version = kOld, .is_set = is_one_of({"FI_OFI_RXM_BUFFER_SIZE"})}),
-              IsEmpty());
+              UnorderedElementsAre("FI_OFI_RXM_MSG_RX_SIZE=512"));
+  EXPECT_THAT(at_start({.library_version = kOld, .is_set = is_one_of({"FI_OFI_RXM_MSG_RX_SIZE"})}),
+              UnorderedElementsAre("FI_OFI_RXM_BUFFER_SIZE=8192"));
   EXPECT_THAT(at_start({.library_version = kNew, .pe_count = 100'000}), IsEmpty());
   EXPECT_THAT(at_start({.library_version = kOld, .rdma_devices = 1}), IsEmpty());
 }

@@ -8,56 +8,11 @@
 #include "src/transport/rails/rails_transport.hpp"
 
 namespace weft::transport::rails {
-namespace {
-
-struct RailEndpoint {
-  std::vector<std::byte> address;
-  std::string address_text;
-  std::uint64_t immediates_max = 0;  // of all PEs together
-  std::vector<fabric::RegionKey> regions;
-};
-
-// The decoded result of a peer's describe().
-struct PeerEndpoints {
-  std::string protocol;
-  std::vector<std::byte> nonce;  // empty if it signs no messages
-  std::vector<RailEndpoint> rails;
-};
-
-PeerEndpoints read_endpoints(const bootstrap::Blob& blob, Pe pe) {
-  try {
-    bootstrap::FieldReader reader(blob);
-    PeerEndpoints endpoints{.protocol = reader.text(), .nonce = {}, .rails = {}};
-    const auto nonce = reader.blob();
-    endpoints.nonce.assign(nonce.begin(), nonce.end());
-    const std::uint32_t rail_count = reader.u32();
-    if (rail_count > kRailCountMax) {
-      fail("{} rails are more than {}", rail_count, kRailCountMax);
-    }
-    endpoints.rails.resize(rail_count);
-    for (RailEndpoint& rail : endpoints.rails) {
-      const auto address = reader.blob();
-      rail.address.assign(address.begin(), address.end());
-      rail.address_text = reader.text();
-      rail.immediates_max = reader.u64();
-      for (std::uint32_t regions = reader.u32(); regions > 0; --regions) {
-        rail.regions.push_back({.key = RemoteKey(reader.u64()), .base = reader.u64()});
-      }
-    }
-    return endpoints;
-  } catch (const Error& error) {
-    fail(Status::Mismatch,
-         "cannot decode the rail addresses of PE {} ({}); run the same version of Weft on all PEs",
-         pe.value, error.what());
-  }
-}
-
-}  // namespace
 
 bootstrap::Blob RailsTransport::describe() const {
   bootstrap::FieldWriter writer;
   writer.text(state_.rails.empty() ? "" : state_.rails.front().rail->protocol());
-  writer.blob(state_.options.secret ? std::span<const std::byte>(nonce_)
+  writer.blob(state_.options.secret ? std::span<const std::byte>(state_.nonce)
                                     : std::span<const std::byte>());
   writer.u32(static_cast<std::uint32_t>(state_.rails.size()));
   for (const LocalRail& local : state_.rails) {
@@ -81,85 +36,13 @@ bootstrap::Blob RailsTransport::describe() const {
 void RailsTransport::connect(const std::vector<bootstrap::Blob>& connection_data,
                              const std::vector<bool>& reached) {
   const std::lock_guard lock(mutex_);
-  state_.pe_count = static_cast<std::uint32_t>(connection_data.size());
-  state_.near_count = std::max(static_cast<std::uint32_t>(std::ranges::count(reached, false)), 1U);
-  state_.peers.resize(connection_data.size());
+  contacts_.expect(static_cast<std::uint32_t>(connection_data.size()),
+                   std::max(static_cast<std::uint32_t>(std::ranges::count(reached, false)), 1U));
   for (std::uint32_t pe = 0; pe < connection_data.size(); ++pe) {
-    if (!reached[pe]) {
-      continue;
+    if (reached[pe]) {
+      contacts_.add(Pe(pe), connection_data[pe]);
     }
-    auto peer = std::make_unique<Peer>();
-    peer->pe = Pe(pe);
-    PeerEndpoints endpoints = read_endpoints(connection_data[pe], Pe(pe));
-    peer->rails.resize(endpoints.rails.size());
-    if (peer->rails.empty() || state_.rails.empty()) {
-      fail("PE {} is on another node and {} has no NIC that can be a rail; weft-info says why", pe,
-           peer->rails.empty() ? fmt::format("PE {}", pe)
-                               : fmt::format("this PE ({})", state_.me.value));
-    }
-    if (endpoints.protocol != state_.rails.front().rail->protocol()) {
-      fail(Status::Mismatch,
-           "PE {} uses the provider {}, this PE {}; set WEFT_PROVIDER on all, and use the same "
-           "libfabric and drivers on all nodes",
-           pe, endpoints.protocol, state_.rails.front().rail->protocol());
-    }
-    for (const RailEndpoint& rail : endpoints.rails) {
-      if (rail.regions.size() != state_.regions.size()) {
-        fail(Status::Mismatch, "PE {} offers {} regions on a rail, this PE has {}", pe,
-             rail.regions.size(), state_.regions.size());
-      }
-    }
-    // Which of its queues a piece will reach is not known in advance, and each PE may send at the
-    // same time.
-    for (const RailEndpoint& rail : endpoints.rails) {
-      if (rail.immediates_max > 0) {
-        peer->immediates_max =
-            std::min(peer->immediates_max, rail.immediates_max / (state_.pe_count - 1));
-      }
-    }
-    peer->seal = make_seal(Pe(pe), endpoints.nonce);
-    for (std::size_t remote = 0; remote < peer->rails.size(); ++remote) {
-      peer->rails[remote].address = std::move(endpoints.rails[remote].address);
-      peer->rails[remote].address_text = std::move(endpoints.rails[remote].address_text);
-    }
-    for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
-      LinkMask mask = 0;
-      for (std::uint32_t remote = 0; remote < peer->rails.size(); ++remote) {
-        peer->links.push_back(
-            {.local = RailIndex(local),
-             .remote = RailIndex(remote),
-             .address = state_.rails[local].rail->add_peer(peer->rails[remote].address),
-             .regions = {endpoints.rails[remote].regions.begin(),
-                         endpoints.rails[remote].regions.end()},
-             .has_immediate = state_.rails[local].rail->limits().has_immediate &&
-                              endpoints.rails[remote].immediates_max > 0});
-        mask |= LinkMask{1} << remote;
-      }
-      peer->masks.push_back(mask);
-      peer->outstanding_bytes.push_back(0);
-    }
-    state_.peers[pe] = std::move(peer);
   }
-  selector_.place_senders();
-}
-
-std::unique_ptr<Seal> RailsTransport::make_seal(Pe peer,
-                                                std::span<const std::byte> peer_nonce) const {
-  const auto& secret = state_.options.secret;
-  if (peer_nonce.empty() != !secret.has_value()) {
-    fail(Status::Mismatch, "PE {} has WEFT_AUTHENTICATE={}, this PE {}; set it alike on all PEs",
-         peer.value, peer_nonce.empty() ? "none" : "frames", secret ? "frames" : "none");
-  }
-  if (!secret) {
-    return nullptr;
-  }
-  SealParty theirs{.pe = peer};
-  if (peer_nonce.size() != theirs.nonce.size()) {
-    fail(Status::Mismatch, "the random number of PE {} has {} bytes, not {}", peer.value,
-         peer_nonce.size(), theirs.nonce.size());
-  }
-  std::ranges::copy(peer_nonce, theirs.nonce.begin());
-  return std::make_unique<Seal>(*secret, SealParty{.pe = state_.me, .nonce = nonce_}, theirs);
 }
 
 RailDescriptions RailsTransport::rails() const {
@@ -170,22 +53,22 @@ RailDescriptions RailsTransport::rails() const {
                                 .provider = local.rail->provider(),
                                 .rate_bits_per_s = local.rail->limits().rate_bits_per_s});
   }
-  std::size_t most = 0;
-  for (const auto& peer : state_.peers) {
-    most = std::max(most, peer == nullptr ? 0 : peer->rails.size());
-  }
-  descriptions.peer_rail_count_max = static_cast<std::uint32_t>(most);
+  descriptions.peer_rail_count_max = contacts_.rail_count_max();
   return descriptions;
 }
 
 void RailsTransport::count_in(const CounterBlocks& blocks) {
   const std::lock_guard lock(mutex_);
   WEFT_CHECK(blocks.rails.size() >= state_.rails.size() &&
-                 blocks.peer_rail_stride >= rails().peer_rail_count_max &&
-                 blocks.peers.size() >= state_.peers.size() * blocks.peer_rail_stride,
+                 blocks.peer_rail_stride >= contacts_.rail_count_max() &&
+                 blocks.peers.size() >= std::size_t{state_.pe_count} * blocks.peer_rail_stride,
              "{} blocks for {} rails, {} entries for {} PEs", blocks.rails.size(),
-             state_.rails.size(), blocks.peers.size(), state_.peers.size());
-  links_.count_in(blocks);
+             state_.rails.size(), blocks.peers.size(), state_.pe_count);
+  std::vector<std::uint32_t> rail_counts(state_.pe_count);
+  for (std::uint32_t pe = 0; pe < state_.pe_count; ++pe) {
+    rail_counts[pe] = static_cast<std::uint32_t>(contacts_.rail_count(Pe(pe)));
+  }
+  links_.count_in(blocks, rail_counts);
 }
 
 bootstrap::Blob RailsTransport::add_region(RegionIndex index, std::span<std::byte> memory) {
@@ -200,17 +83,13 @@ void RailsTransport::connect_region(RegionIndex index,
                                     const std::vector<bootstrap::Blob>& region_data) {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t pe = 0; pe < region_data.size(); ++pe) {
-    if (state_.peers[pe] == nullptr) {
-      continue;
-    }
-    Peer& peer = *state_.peers[pe];
+    std::vector<fabric::RegionKey> keys(contacts_.rail_count(Pe(pe)));
     bootstrap::FieldReader reader(region_data[pe]);
-    std::vector<fabric::RegionKey> keys(peer.rails.size());
     for (fabric::RegionKey& key : keys) {
       key.key = RemoteKey(reader.u64());
       key.base = reader.u64();
     }
-    enter_keys(peer, index, keys);
+    contacts_.enter_keys(Pe(pe), index, keys);
   }
 }
 
@@ -243,18 +122,17 @@ std::vector<bool> RailsTransport::connect_device_region(RegionIndex index,
   const bool is_mine_taken = std::ranges::all_of(device_rails_, is_taken);
   std::vector<bool> usable(blobs.size(), false);
   for (std::uint32_t pe = 0; pe < blobs.size(); ++pe) {
-    if (state_.peers[pe] == nullptr) {
+    std::vector<fabric::RegionKey> keys(contacts_.rail_count(Pe(pe)));
+    if (keys.empty()) {
       continue;
     }
-    Peer& peer = *state_.peers[pe];
     bootstrap::FieldReader reader(blobs[pe]);
-    std::vector<fabric::RegionKey> keys(peer.rails.size());
     bool is_theirs_taken = true;
     for (fabric::RegionKey& key : keys) {
       is_theirs_taken = reader.u32() != 0 && is_theirs_taken;
       key = {.key = RemoteKey(reader.u64()), .base = reader.u64()};
     }
-    enter_keys(peer, index, keys);
+    contacts_.enter_keys(Pe(pe), index, keys);
     usable[pe] = is_mine_taken && is_theirs_taken;
   }
   return usable;
@@ -297,11 +175,7 @@ void RailsTransport::remove_region(RegionIndex index) {
   for (const LocalRail& local : state_.rails) {
     local.rail->drop_region(memory);
   }
-  for (const auto& peer : state_.peers) {
-    for (std::size_t i = 0; peer != nullptr && i < peer->links.size(); ++i) {
-      peer->links[i].regions[index.value].reset();
-    }
-  }
+  contacts_.forget_keys(index);
 }
 
 }  // namespace weft::transport::rails

@@ -119,30 +119,42 @@ void Links::on_refused(Peer& peer, RailLink& link) {
   set_down(peer, link, fabric::error_words(local.rail->last_error()));
 }
 
-void Links::count_in(const CounterBlocks& blocks) {
+// Links to peers that were never used count as up and cold.
+void Links::count_in(const CounterBlocks& blocks, std::span<const std::uint32_t> rail_counts) {
+  blocks_ = blocks;
   for (std::size_t i = 0; i < state_.rails.size(); ++i) {
     state_.rails[i].counters = &blocks.rails[i];
   }
-  for (const auto& peer : state_.peers) {
-    if (peer == nullptr) {
-      continue;
+  for (const std::uint32_t remotes : rail_counts) {
+    for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
+      for (std::uint32_t remote = 0; remote < remotes; ++remote) {
+        const RailPair pair{RailIndex(local), RailIndex(remote)};
+        state_.rails[local].links_cold +=
+            state_.options.policy->is_first_choice(pair, remotes) ? 1 : 0;
+        change_links_up(pair, remotes, 1);
+      }
     }
-    const auto theirs = blocks.peers.subspan(std::size_t{peer->pe.value} * blocks.peer_rail_stride);
-    for (std::size_t i = 0; i < peer->rails.size(); ++i) {
-      peer->rails[i].counters = &theirs[i];
-    }
-    for (const RailLink& link : peer->links) {
-      const bool is_wanted =
-          state_.options.policy->is_first_choice(link.pair(), peer->rails.size());
-      state_.rails[link.local.value].links_cold += is_wanted ? 1 : 0;
-      change_links_up(*peer, link, 1);
+  }
+  for (const std::uint32_t pe : state_.met) {
+    introduce(*state_.peers[pe]);
+  }
+}
+
+void Links::introduce(Peer& peer) {
+  const std::size_t first = std::size_t{peer.pe.value} * blocks_.peer_rail_stride;
+  for (std::size_t i = 0; i < peer.rails.size() && !blocks_.peers.empty(); ++i) {
+    peer.rails[i].counters = &blocks_.peers[first + i];
+  }
+  for (RailLink& link : peer.links) {
+    if (state_.rails[link.local.value].nic_down) {
+      set_down(peer, link, "the NIC is down");
     }
   }
 }
 
-void Links::change_links_up(const Peer& peer, const RailLink& link, std::int32_t change) {
-  LocalRail& local = state_.rails[link.local.value];
-  if (state_.options.policy->may_use(link.pair(), peer.rails.size())) {
+void Links::change_links_up(RailPair pair, std::size_t remote_count, std::int32_t change) {
+  LocalRail& local = state_.rails[pair.local.value];
+  if (state_.options.policy->may_use(pair, remote_count)) {
     local.links_up += static_cast<std::uint32_t>(change);
     set_counter(local.counters->up, local.links_up > 0 ? 1U : 0U);
   }
@@ -166,7 +178,7 @@ void Links::set_up(Peer& peer, RailLink& link) {
   if (!link.up) {
     start_even(state_.rails);
     start_even(peer.rails);
-    change_links_up(peer, link, 1);
+    change_links_up(link.pair(), peer.rails.size(), 1);
   }
   link.up = true;
   peer.masks[link.local.value] |= LinkMask{1} << link.remote.value;
@@ -181,7 +193,7 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
   state_.watch(peer);
   link.up = false;
   link.opening = false;
-  change_links_up(peer, link, -1);
+  change_links_up(link.pair(), peer.rails.size(), -1);
   link.down_ns = state_.now_ns;
   peer.masks[link.local.value] &= ~(LinkMask{1} << link.remote.value);
   if (!is_reachable(peer)) {

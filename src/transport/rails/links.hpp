@@ -4,7 +4,9 @@
 // Called under the transport's lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "src/transport/rails/rates.hpp"
@@ -22,8 +24,11 @@ class Links {
     return peer.links[posted.link];
   }
 
-  // The counters to update from now on. Call when all peers are known, before the first post.
-  void count_in(const CounterBlocks& blocks);
+  // The counters to update from now on. `rail_counts`: of the peers, by PE. Call when all peers are
+  // known, before the first post.
+  void count_in(const CounterBlocks& blocks, std::span<const std::uint32_t> rail_counts);
+  // A peer from now on: sets its counters, and takes down its links over NICs that are down.
+  void introduce(Peer& peer);
 
   // The rail accepted a post: counts it, and fills `posted` with its peer, link and bytes.
   void on_posted(
@@ -46,12 +51,13 @@ class Links {
   [[nodiscard]] Rates& rates() { return rates_; }
 
  private:
-  void change_links_up(const Peer& peer, const RailLink& link, std::int32_t change);
+  void change_links_up(RailPair pair, std::size_t remote_count, std::int32_t change);
   void become_warm(const Peer& peer, RailLink& link);
   void take_back(Peer& peer, const Posted& posted, bool completed);
 
   State& state_;
   Rates rates_;
+  CounterBlocks blocks_;
 };
 
 }  // namespace weft::transport::rails

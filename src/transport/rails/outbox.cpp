@@ -117,6 +117,8 @@ void Outbox::on_delivered(Peer& peer, Batch* batch) {
   batch->delivered = true;
   if (batch->arrived || batch->header()->frame_count == 0 || peer.status != Status::Ok) {
     state_.batches.give(batch);
+  } else {
+    ++peer.links[batch->link].kept;
   }
   if (has_work(peer)) {
     state_.activate(peer);
@@ -142,28 +144,18 @@ void Outbox::on_arrived(Peer& peer, std::uint32_t floor) {
     peer.kept.pop_front();
     batch->arrived = true;
     if (batch->delivered) {
+      --peer.links[batch->link].kept;
       state_.batches.give(batch);
     }
   }
 }
 
-bool Outbox::has_kept(const Peer& peer, const RailLink& link) const {
-  const auto index = static_cast<std::uint32_t>(&link - peer.links.data());
-  return std::ranges::any_of(
-      peer.kept, [&](const Batch* batch) { return batch->delivered && batch->link == index; });
-}
-
 void Outbox::check_kept(Peer& peer) {
   const std::uint64_t patience_ns = std::uint64_t{state_.options.rail_stall_ms} * 1'000'000 / 2;
-  for (auto batch = peer.kept.rbegin(); batch != peer.kept.rend(); ++batch) {
-    // Old ones are retransmitted as well: a duplicate is dropped, while a lost batch would stall
-    // the peer forever.
-    const bool is_old = state_.now_ns - (*batch)->posted_ns > 4 * patience_ns;
-    if ((*batch)->delivered && (is_old || !peer.links[(*batch)->link].up)) {
-      (*batch)->delivered = false;
-      peer.closed.push_front(*batch);
-      state_.activate(peer);
-    }
+  const bool has_lost_link = std::ranges::any_of(
+      peer.links, [](const RailLink& link) { return !link.up && link.kept > 0; });
+  if (has_lost_link || state_.now_ns > peer.kept_old_ns) {
+    retransmit_kept(peer, 4 * patience_ns);
   }
   if (!peer.kept.empty() && state_.now_ns - peer.kept.front()->posted_ns > patience_ns &&
       state_.now_ns - peer.kept_asked_ns > patience_ns) {
@@ -172,13 +164,32 @@ void Outbox::check_kept(Peer& peer) {
   }
 }
 
+// Old ones are retransmitted as well: a duplicate is dropped, while a lost batch would stall the
+// peer forever. Until the oldest of the others is old, ticks need not look at them again: there may
+// be hundreds.
+void Outbox::retransmit_kept(Peer& peer, std::uint64_t old_ns) {
+  std::uint64_t oldest_ns = state_.now_ns;
+  for (std::size_t i = peer.kept.size(); i > 0; --i) {
+    Batch* batch = peer.kept[i - 1];
+    RailLink& link = peer.links[batch->link];
+    const bool is_old = state_.now_ns - batch->posted_ns > old_ns;
+    if (!batch->delivered || (link.up && !is_old)) {
+      oldest_ns = std::min(oldest_ns, batch->posted_ns);
+      continue;
+    }
+    --link.kept;
+    batch->delivered = false;
+    peer.closed.push_front(batch);
+    state_.activate(peer);
+  }
+  peer.kept_old_ns = oldest_ns + old_ns;
+}
+
 void Outbox::tell_rates() {
   if (state_.rates_offered != state_.rates_version) {
     state_.rates_offered = state_.rates_version;
-    for (const auto& peer : state_.peers) {
-      if (peer != nullptr) {
-        tell_rates(*peer);
-      }
+    for (const std::uint32_t pe : state_.met) {
+      tell_rates(*state_.peers[pe]);
     }
     return;
   }
@@ -201,6 +212,7 @@ void Outbox::drop(Peer& peer) {
   // to come.
   for (Batch* batch : peer.kept) {
     if (batch->delivered) {
+      --peer.links[batch->link].kept;
       state_.batches.give(batch);
     }
   }

@@ -49,9 +49,6 @@ class Outbox {
   // Asks the peer for an acknowledgement if the oldest one is overdue.
   void check_kept(Peer& peer);
 
-  // True if a batch that completed on the link is not acknowledged yet.
-  [[nodiscard]] bool has_kept(const Peer& peer, const RailLink& link) const;
-
   // True if the backlog is so large that no more operations should be accepted.
   [[nodiscard]] bool is_congested(const Peer& peer) const {
     return peer.closed.size() >= kClosedMax || peer.kept.size() >= kKeptMax;
@@ -77,6 +74,7 @@ class Outbox {
   void open_batch(Peer& peer);
   void close_batch(Peer& peer);
   bool post_one(Peer& peer, Batch* batch);
+  void retransmit_kept(Peer& peer, std::uint64_t old_ns);
   void tell_rates(Peer& peer);
 
   State& state_;

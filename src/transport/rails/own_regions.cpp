@@ -5,15 +5,6 @@
 
 namespace weft::transport::rails {
 
-void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey> keys) {
-  for (RailLink& link : peer.links) {
-    if (index.value >= link.regions.size()) {
-      link.regions.resize(index.value + 1);
-    }
-    link.regions[index.value] = keys[link.remote.value];
-  }
-}
-
 namespace {
 
 void require_number(RegionIndex index) {
@@ -68,12 +59,12 @@ fabric::RegionKey OwnRegions::register_device(LocalRail& local,
 
 void OwnRegions::enter(Pe peer, RegionIndex index, std::span<const fabric::RegionKey> keys) {
   const std::lock_guard lock(mutex_);
-  Peer& target = *state_.peers.at(peer.value);
-  if (keys.size() != target.rails.size()) {
+  const std::size_t rails = contacts_.rail_count(peer);
+  if (keys.size() != rails) {
     fail(Status::Mismatch, "region {} of PE {} has {} keys, but that PE has {} rails", index.value,
-         peer.value, keys.size(), target.rails.size());
+         peer.value, keys.size(), rails);
   }
-  enter_keys(target, index, keys);
+  contacts_.enter_keys(peer, index, keys);
 }
 
 void OwnRegions::withdraw(RegionIndex index) {

@@ -13,6 +13,7 @@
 #include "src/base/ids.hpp"
 #include "src/fabric/rail.hpp"
 #include "src/gpu/word_memory.hpp"
+#include "src/transport/rails/contacts.hpp"
 #include "src/transport/rails/region_memory.hpp"
 #include "src/transport/rails/state.hpp"
 #include "src/transport/transport.hpp"
@@ -21,8 +22,8 @@ namespace weft::transport::rails {
 
 class OwnRegions {
  public:
-  OwnRegions(Transport& transport, std::mutex& mutex, State& state)
-      : transport_(transport), mutex_(mutex), state_(state) {}
+  OwnRegions(Transport& transport, std::mutex& mutex, State& state, Contacts& contacts)
+      : transport_(transport), mutex_(mutex), state_(state), contacts_(contacts) {}
 
   // This PE's memory, under a number that is free. Returns the keys by rail. Throws Error if the
   // number is too high, or a rail cannot register the memory.
@@ -47,11 +48,7 @@ class OwnRegions {
   Transport& transport_;
   std::mutex& mutex_;
   State& state_;
+  Contacts& contacts_;
 };
-
-// ---- Under the lock.
-
-// One for each of the peer's rails.
-void enter_keys(Peer& peer, RegionIndex index, std::span<const fabric::RegionKey> keys);
 
 }  // namespace weft::transport::rails

@@ -218,20 +218,16 @@ void RailSelector::look_again() {
   }
 }
 
-void RailSelector::place_senders() {
-  for (const auto& peer : state_.peers) {
-    if (peer != nullptr) {
-      const auto remotes = static_cast<std::uint32_t>(peer->rails.size());
-      const FirstRemote senders{.me = state_.me,
-                                .peer = peer->pe,
-                                .pe_count = state_.pe_count,
-                                .near_count = state_.near_count};
-      for (Turn& turn : peer->turns) {
-        turn.start = first_remote(senders, remotes);
-      }
-      peer->is_covered = covers(senders, remotes);
-    }
+void RailSelector::place(Peer& peer) const {
+  const auto remotes = static_cast<std::uint32_t>(peer.rails.size());
+  const FirstRemote senders{.me = state_.me,
+                            .peer = peer.pe,
+                            .pe_count = state_.pe_count,
+                            .near_count = state_.near_count};
+  for (Turn& turn : peer.turns) {
+    turn.start = first_remote(senders, remotes);
   }
+  peer.is_covered = covers(senders, remotes);
 }
 
 void RailSelector::on_accepted(Direction direction, std::uint64_t total) {

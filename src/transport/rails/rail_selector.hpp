@@ -19,9 +19,8 @@ class RailSelector {
  public:
   RailSelector(State& state, Rates& rates) : state_(state), rates_(rates) {}
 
-  // Computes for each peer the rail with which bursts to it begin. Call when all peers are known,
-  // before the first post.
-  void place_senders();
+  // Computes the rail with which bursts to the peer begin. Call before the first post to it.
+  void place(Peer& peer) const;
 
   // The next piece of the rest of an operation to `peer`. Empty if the operation has to wait.
   [[nodiscard]] std::optional<Piece> choose(Peer& peer,

@@ -69,7 +69,7 @@ RailsTransport::RailsTransport(RailsOptions options,
   }
   fit_to_rails();
   if (state_.options.secret) {
-    nonce_ = bootstrap::random_digest();
+    state_.nonce = bootstrap::random_digest();
   }
   wait_descriptors_.push_back({.fd = wake_, .events = POLLIN});
   state_.batches.on_new([this](Batch& batch) {
@@ -122,7 +122,13 @@ void RailsTransport::fit_to_rails() {
 void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s) {
   const std::uint64_t start_ns = now_ns();
   std::unique_lock lock(mutex_);
-  WarmUp warm_up(state_, links_, recovery_, peers);
+  std::vector<Peer*> reached;
+  for (const Pe pe : peers) {
+    if (Peer* const peer = contacts_.find(pe); peer != nullptr) {
+      reached.push_back(peer);
+    }
+  }
+  WarmUp warm_up(state_, links_, recovery_, reached);
   state_.is_starting = !std::exchange(has_warmed_up_, true);
   for (std::uint64_t waited_ns = 0;
        warm_up.open_links(waited_ns) && waited_ns / 1'000'000'000 < timeout_s;
@@ -140,7 +146,7 @@ void RailsTransport::warm_up(std::span<const Pe> peers, std::uint32_t timeout_s)
 
 Status RailsTransport::post(const Operation& operation) noexcept {
   const std::unique_lock lock = lock_after_spinning(mutex_, state_.options.may_spin);
-  Peer* peer = state_.peers[operation.peer.value].get();
+  Peer* const peer = contacts_.find(operation.peer);
   if (peer == nullptr) {
     return Status::InvalidArgument;
   }
@@ -353,7 +359,7 @@ bool RailsTransport::post_work() {
 
 void RailsTransport::blame(Pe peer, std::string_view fault) noexcept {
   const std::lock_guard lock(mutex_);
-  if (Peer* target = state_.peers[peer.value].get(); target != nullptr) {
+  if (Peer* const target = contacts_.find(peer); target != nullptr) {
     receiver_.blame(*target, fault);
     recovery_.lose_faulty();
   }
@@ -361,7 +367,7 @@ void RailsTransport::blame(Pe peer, std::string_view fault) noexcept {
 
 void RailsTransport::lose(Pe peer) noexcept {
   const std::lock_guard lock(mutex_);
-  if (Peer* target = state_.peers[peer.value].get(); target != nullptr) {
+  if (Peer* const target = contacts_.find(peer); target != nullptr) {
     recovery_.lose_ended(*target);
   }
 }
@@ -460,6 +466,11 @@ Dropped RailsTransport::dropped() const {
   return state_.dropped;
 }
 
+std::size_t RailsTransport::met_peer_count() const {
+  const std::lock_guard lock(mutex_);
+  return state_.met.size();
+}
+
 std::size_t RailsTransport::watched_peer_count() const {
   const std::lock_guard lock(mutex_);
   return state_.watched.size();
@@ -467,12 +478,12 @@ std::size_t RailsTransport::watched_peer_count() const {
 
 std::vector<PeerRailCounters> RailsTransport::peer_counters(Pe peer) const {
   const std::lock_guard lock(mutex_);
-  std::vector<PeerRailCounters> counters;
-  if (const Peer* target = state_.peers[peer.value].get(); target != nullptr) {
-    for (const PeerRail& rail : target->rails) {
-      counters.push_back({.put_bytes = read_counter(rail.counters->put_bytes),
-                          .get_bytes = read_counter(rail.counters->get_bytes)});
-    }
+  std::vector<PeerRailCounters> counters(contacts_.rail_count(peer));
+  if (const Peer* const target = state_.peers[peer.value].get(); target != nullptr) {
+    std::ranges::transform(target->rails, counters.begin(), [](const PeerRail& rail) {
+      return PeerRailCounters{.put_bytes = read_counter(rail.counters->put_bytes),
+                              .get_bytes = read_counter(rail.counters->get_bytes)};
+    });
   }
   return counters;
 }

@@ -18,6 +18,7 @@
 
 #include "src/base/counters.hpp"
 #include "src/bootstrap/bootstrap.hpp"
+#include "src/transport/rails/contacts.hpp"
 #include "src/transport/rails/links.hpp"
 #include "src/transport/rails/outbox.hpp"
 #include "src/transport/rails/own_regions.hpp"
@@ -116,14 +117,14 @@ class RailsTransport final : public Transport {
   // What was received and not carried out.
   [[nodiscard]] Dropped dropped() const;
 
+  // The peers with which this PE has exchanged anything: all others take little memory.
+  [[nodiscard]] std::size_t met_peer_count() const;
+
   // The peers that the next tick looks at: those with something in flight or a fault.
   [[nodiscard]] std::size_t watched_peer_count() const;
 
  private:
   void fit_to_rails();
-  // Throws Error if only one of the two signs its messages.
-  [[nodiscard]] std::unique_ptr<Seal> make_seal(Pe peer,
-                                                std::span<const std::byte> peer_nonce) const;
   void make_receives();
   static void post_receives(LocalRail& local);
   bool poll_rails();
@@ -138,15 +139,15 @@ class RailsTransport final : public Transport {
 
   mutable std::mutex mutex_;
   State state_;
-  OwnRegions own_regions_{*this, mutex_, state_};
   Links links_{state_};
   RailSelector selector_{state_, links_.rates()};
+  Contacts contacts_{state_, links_, selector_};
+  OwnRegions own_regions_{*this, mutex_, state_, contacts_};
   Outbox outbox_{state_, links_, selector_};
   Sender sender_{state_, links_, selector_, outbox_};
-  Receiver receiver_{state_, links_, outbox_, sender_};
+  Receiver receiver_{state_, contacts_, links_, outbox_, sender_};
   Recovery recovery_{state_, links_, outbox_, sender_, receiver_};
   std::vector<DeviceRail> device_rails_;
-  SealNonce nonce_{};  // if messages are signed
   std::uint64_t next_tick_ns_ = 0;
   std::uint64_t caller_polls_ = 0;
   std::uint64_t caller_posts_ = 0;

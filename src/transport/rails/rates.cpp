@@ -174,28 +174,26 @@ RatesFrame Rates::frame() const {
   RatesFrame frame{.rail_count = static_cast<std::uint8_t>(state_.rails.size())};
   std::ranges::transform(state_.rails, frame.rates.begin(), &LocalRail::told_rate);
   const auto is_slow = [](const LocalRail& rail) { return rail.told_rate < kFullRate; };
-  frame.knows_slow = state_.has_slow_peer || std::ranges::any_of(state_.rails, is_slow) ? 1 : 0;
+  frame.knows_slow = state_.slow_peers > 0 || std::ranges::any_of(state_.rails, is_slow) ? 1 : 0;
   return frame;
 }
 
 void Rates::on_told(Peer& peer, const RatesFrame& told) {
+  const bool had_slow_peer = state_.slow_peers > 0;
+  const bool was_slow = has_slow_rail(peer.rails);
   for (std::size_t i = 0; i < peer.rails.size(); ++i) {
     peer.rails[i].load.weight.set(static_cast<double>(told.rates[i]) / kFullRate);
   }
   start_even(peer.rails);
-  peer.knows_slow = told.knows_slow != 0;
-  const auto is_slow = [&](const auto& other) {
-    return other != nullptr && has_slow_rail(other->rails);
-  };
-  const bool had_slow =
-      std::exchange(state_.has_slow_peer, std::ranges::any_of(state_.peers, is_slow));
-  state_.rates_version += had_slow != state_.has_slow_peer ? 1 : 0;
+  state_.slow_peers += (has_slow_rail(peer.rails) ? 1 : 0) - (was_slow ? 1 : 0);
+  const bool knew_slow = std::exchange(peer.knows_slow, told.knows_slow != 0);
+  state_.peers_that_know_slow += (peer.knows_slow ? 1 : 0) - (knew_slow ? 1 : 0);
+  state_.rates_version += had_slow_peer != (state_.slow_peers > 0) ? 1 : 0;
   renew_evenness();
 }
 
 void Rates::renew_evenness() {
-  const auto knows_slow = [](const auto& peer) { return peer != nullptr && peer->knows_slow; };
-  state_.is_job_even = frame().knows_slow == 0 && std::ranges::none_of(state_.peers, knows_slow);
+  state_.is_job_even = frame().knows_slow == 0 && state_.peers_that_know_slow == 0;
 }
 
 void Rates::judge_long_bursts() {

@@ -15,7 +15,7 @@ constexpr std::uint32_t kAnnounceEvery = SequenceWindow::kSpan / 4;
 constexpr std::uint32_t kAnnounceBatches = 64;
 
 PieceTally& tally_of(Arrivals& arrivals, std::uint32_t sequence) {
-  return arrivals.tallies[sequence % SequenceWindow::kSpan];
+  return arrivals.tallies.at(sequence).pieces;
 }
 
 // Acknowledgements may arrive out of order, but none is ahead of what was sent.
@@ -28,9 +28,7 @@ bool is_ahead(std::uint32_t floor, std::uint32_t next) {
 Arrivals& Receiver::arrivals_of(Peer& peer) {
   if (peer.arrivals == nullptr) {
     state_.watch(peer);
-    peer.arrivals = std::make_unique<Arrivals>();
-    peer.arrivals->tallies.resize(SequenceWindow::kSpan);
-    peer.arrivals->eager_pieces.resize(SequenceWindow::kSpan);
+    peer.arrivals = std::make_unique<Arrivals>(state_.tally_blocks);
   }
   return *peer.arrivals;
 }
@@ -40,20 +38,19 @@ Peer* Receiver::sender_of(std::span<const std::byte> message, RailIndex local) {
   if (message.size() >= sizeof(header)) {
     std::memcpy(&header, message.data(), sizeof(header));
   }
-  if (header.magic != kBatchMagic || header.source_pe >= state_.pe_count ||
-      state_.peers[header.source_pe] == nullptr) {
+  Peer* const found = header.magic == kBatchMagic ? contacts_.find(Pe(header.source_pe)) : nullptr;
+  if (found == nullptr) {
     if (++state_.dropped.strangers == 1) {
       log::warn("dropped a message of {} bytes on rail {}: its sender is not a PE of this job",
                 message.size(), local.value);
     }
     return nullptr;
   }
-  Peer& peer = *state_.peers[header.source_pe];
-  if (peer.is_gone()) {
+  if (found->is_gone()) {
     ++state_.dropped.late;
     return nullptr;
   }
-  return &peer;
+  return found;
 }
 
 std::optional<std::span<const std::byte>> Receiver::open(const Peer& peer,
@@ -200,11 +197,12 @@ void Receiver::handle_signal(Peer& peer, const UpdateFrame& frame) {
 
 void Receiver::on_immediate(std::uint32_t immediate) {
   const Immediate decoded = decode_immediate(immediate);
-  if (decoded.source.value >= state_.pe_count || state_.peers[decoded.source.value] == nullptr) {
+  Peer* const found = contacts_.find(decoded.source);
+  if (found == nullptr) {
     ++state_.dropped.strangers;
     return;
   }
-  Peer& peer = *state_.peers[decoded.source.value];
+  Peer& peer = *found;
   Arrivals& arrivals = arrivals_of(peer);
   const std::uint32_t sequence = arrivals.applied.widen(decoded.sequence_low);
   const bool in_window = sequence - arrivals.applied.floor() < SequenceWindow::kSpan;
@@ -225,9 +223,9 @@ void Receiver::take_piece(Peer& peer, const UpdateFrame& frame, std::span<const 
     return;  // of an operation that has failed
   }
   state_.dropped.updates += store_data(state_, frame, data) ? 0 : 1;
-  std::uint32_t& arrived = arrivals.eager_pieces[frame.sequence % SequenceWindow::kSpan];
-  ++arrived;
-  if (tally_of(arrivals, frame.sequence).on_piece()) {
+  SequenceTally& tally = arrivals.tallies.at(frame.sequence);
+  const std::uint32_t arrived = ++tally.eager;
+  if (tally.pieces.on_piece()) {
     apply_waiting(peer, frame.sequence);
     return;
   }
@@ -240,13 +238,16 @@ void Receiver::take_piece(Peer& peer, const UpdateFrame& frame, std::span<const 
 
 void Receiver::force(Peer& peer, const UpdateFrame& frame) {
   Arrivals& arrivals = arrivals_of(peer);
-  if (frame.count <= arrivals.eager_pieces[frame.sequence % SequenceWindow::kSpan] ||
-      arrivals.applied.is_done(frame.sequence)) {
+  if (arrivals.applied.is_done(frame.sequence)) {
+    return;
+  }
+  SequenceTally& tally = arrivals.tallies.at(frame.sequence);
+  if (frame.count <= tally.eager) {
     apply(peer, frame);
     return;
   }
   forget_signal(arrivals, frame.sequence);
-  tally_of(arrivals, frame.sequence).on_recovery();
+  tally.pieces.on_recovery();
   arrivals.waiting.push_back(frame);
 }
 
@@ -269,7 +270,8 @@ bool Receiver::refuse_until_forced(Peer& peer, std::uint32_t sequence) {
 }
 
 void Receiver::forget_signal(Arrivals& arrivals, std::uint32_t sequence) {
-  if (tally_of(arrivals, sequence).may_wait()) {
+  const SequenceTally* const tally = arrivals.tallies.find(sequence);
+  if (tally != nullptr && tally->pieces.may_wait()) {
     std::erase_if(arrivals.waiting,
                   [&](const UpdateFrame& signal) { return signal.sequence == sequence; });
   }
@@ -297,8 +299,9 @@ void Receiver::skip(Peer& peer, std::uint32_t sequence) {
 void Receiver::settle(Peer& peer, std::uint32_t sequence) {
   Arrivals& arrivals = arrivals_of(peer);
   forget_signal(arrivals, sequence);
-  tally_of(arrivals, sequence) = {};
-  arrivals.eager_pieces[sequence % SequenceWindow::kSpan] = 0;
+  if (SequenceTally* const tally = arrivals.tallies.find(sequence); tally != nullptr) {
+    *tally = {};
+  }
   mark_applied(peer, sequence);
 }
 
@@ -306,6 +309,7 @@ void Receiver::mark_applied(Peer& peer, std::uint32_t sequence) {
   Arrivals& arrivals = *peer.arrivals;
   arrivals.applied.mark(sequence);
   const std::uint32_t floor = arrivals.applied.floor();
+  arrivals.tallies.advance(floor);
   const bool flushed =
       arrivals.flush_wanted && static_cast<std::int32_t>(floor - arrivals.flush_below) >= 0;
   if (flushed || floor - arrivals.announced_floor >= kAnnounceEvery) {

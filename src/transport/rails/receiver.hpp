@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/transport/rails/contacts.hpp"
 #include "src/transport/rails/frame_check.hpp"
 #include "src/transport/rails/outbox.hpp"
 #include "src/transport/rails/sender.hpp"
@@ -23,8 +24,8 @@ namespace weft::transport::rails {
 
 class Receiver {
  public:
-  Receiver(State& state, Links& links, Outbox& outbox, Sender& sender)
-      : state_(state), links_(links), outbox_(outbox), sender_(sender) {}
+  Receiver(State& state, Contacts& contacts, Links& links, Outbox& outbox, Sender& sender)
+      : state_(state), contacts_(contacts), links_(links), outbox_(outbox), sender_(sender) {}
 
   // A message arrived on local rail `local`. If it fails the checks of frame_check.hpp, none of it
   // is applied. The sender of an invalid message is added to State::faulty. One whose tag is wrong
@@ -77,6 +78,7 @@ class Receiver {
   void mark_applied(Peer& peer, std::uint32_t sequence);
 
   State& state_;
+  Contacts& contacts_;
   Links& links_;
   Outbox& outbox_;
   Sender& sender_;

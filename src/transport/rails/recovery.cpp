@@ -174,7 +174,7 @@ bool Recovery::probe(Peer& peer, RailLink& link) {
   LocalRail& local = state_.rails[link.local.value];
   Probe* probe = state_.probes.take();
   const fabric::LocalMemory here{&probe->word, sizeof(probe->word)};
-  const fabric::RegionKey& heap = *link.regions.front();
+  const fabric::RegionKey& heap = peer.region_of(link, RegionIndex(0));
   const fabric::RemoteMemory there{link.address, heap.base + state_.probe_offset, heap.key};
   const fabric::PostResult result = local.rail->post_write(here, there, std::nullopt, probe);
   if (result == fabric::PostResult::Posted) {
@@ -269,8 +269,9 @@ void Recovery::set_local_rail_down(Peer& peer, RailIndex local) {
   }
 }
 
-// When a NIC goes down, its links to all peers are set down, and all of these peers are watched
-// from then on. Later ticks look only at watched peers.
+// When a NIC goes down, its links to all peers that this PE has met are set down, and all of these
+// peers are watched from then on. Later ticks look only at watched peers; Contacts sets the links
+// of those that it meets later.
 void Recovery::check_nics() {
   for (std::uint32_t local = 0; local < state_.rails.size(); ++local) {
     const bool was_down =
@@ -281,19 +282,17 @@ void Recovery::check_nics() {
     for (std::size_t i = 0; was_down && i < state_.watched.size(); ++i) {
       set_local_rail_down(*state_.peers[state_.watched[i]], RailIndex(local));
     }
-    for (std::size_t i = 0; !was_down && i < state_.peers.size(); ++i) {
-      if (state_.peers[i] != nullptr) {
-        set_local_rail_down(*state_.peers[i], RailIndex(local));
-      }
+    for (std::size_t i = 0; !was_down && i < state_.met.size(); ++i) {
+      set_local_rail_down(*state_.peers[state_.met[i]], RailIndex(local));
     }
   }
 }
 
 // Rail::examine walks over all open descriptors. Thousands of connections may be opening at the
 // same time, so only one of these is examined in each tick.
-bool Recovery::is_suspect(const Peer& peer, const RailLink& link) {
+bool Recovery::is_suspect(const RailLink& link) {
   const std::uint64_t silent_ns = state_.now_ns - link.progress_ns;
-  if (!link.posts.empty() || outbox_.has_kept(peer, link)) {
+  if (!link.posts.empty() || link.kept > 0) {
     return silent_ns > state_.options.rail_stall_ms * kNsPerMs;
   }
   return link.opening && silent_ns > kOpeningNs && !std::exchange(has_seen_opening_, true);
@@ -302,7 +301,7 @@ bool Recovery::is_suspect(const Peer& peer, const RailLink& link) {
 void Recovery::check_link(Peer& peer, RailLink& link) {
   fabric::Rail& rail = *state_.rails[link.local.value].rail;
   const auto& address = peer.rails[link.remote.value].address;
-  if (link.up && is_suspect(peer, link)) {
+  if (link.up && is_suspect(link)) {
     if (rail.examine(address, state_.options.rail_stall_ms) == fabric::LinkHealth::Dead) {
       if (link.opening) {
         links_.set_down(peer, link, "nothing answers");

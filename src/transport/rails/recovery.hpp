@@ -62,7 +62,7 @@ class Recovery {
   void check_peer(Peer& peer);
   [[nodiscard]] static bool needs_watch(const Peer& peer);
   void abandon_posts(Peer& peer, RailLink& link);
-  [[nodiscard]] bool is_suspect(const Peer& peer, const RailLink& link);
+  [[nodiscard]] bool is_suspect(const RailLink& link);
   void check_link(Peer& peer, RailLink& link);
   void lose(Peer& peer);    // cuts its connections: it may be alive, and must not write any more
   void forget(Peer& peer);  // ends its operations

@@ -304,7 +304,7 @@ fabric::PostResult Sender::post_piece(Peer& peer, PieceRecord& piece, const Piec
   RailLink& link = peer.link(where.local, where.remote);
   LocalRail& local = state_.rails[link.local.value];
   const Ends ends = ends_of(*piece.operation, where.offset);
-  const fabric::RegionKey& region = *link.regions[ends.there.region.value];
+  const fabric::RegionKey& region = peer.region_of(link, ends.there.region);
   const fabric::LocalMemory here{ends.here, where.bytes, operation.on_device};
   const fabric::RemoteMemory there{link.address, region.base + ends.there.offset.value, region.key};
   fabric::PostResult result = fabric::PostResult::Failed;

@@ -9,7 +9,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -25,8 +24,8 @@
 #include "src/gpu/word_memory.hpp"
 #include "src/transport/operation.hpp"
 #include "src/transport/rails/burst_meter.hpp"
+#include "src/transport/rails/compact_queue.hpp"
 #include "src/transport/rails/copy_pool.hpp"
-#include "src/transport/rails/piece_tally.hpp"
 #include "src/transport/rails/planner.hpp"
 #include "src/transport/rails/policies.hpp"
 #include "src/transport/rails/pool.hpp"
@@ -35,6 +34,7 @@
 #include "src/transport/rails/seal.hpp"
 #include "src/transport/rails/segment_list.hpp"
 #include "src/transport/rails/sequence_window.hpp"
+#include "src/transport/rails/tally_window.hpp"
 #include "src/transport/rails/wire.hpp"
 
 namespace weft::transport::rails {
@@ -75,14 +75,13 @@ struct Turn {
   std::uint64_t shift_interval = 4;
 };
 
-// One local rail with one rail of a peer: all that is needed to post an operation there. It is one
-// value instead of parallel arrays, so that an operation cannot use the key of another rail.
+// One local rail with one rail of a peer: all that is needed to post an operation there, but for
+// the keys of the peer's regions, which Peer::region_of finds by the link, so that an operation
+// cannot use the key of another rail.
 struct RailLink {
   RailIndex local;
   RailIndex remote;
   fabric::PeerHandle address;
-  // The peer's regions, as its rail `remote` exposes them. Empty where a number is free.
-  std::vector<std::optional<fabric::RegionKey>> regions;
 
   bool has_immediate = true;  // both ends carry immediate data
   bool up = true;
@@ -93,6 +92,7 @@ struct RailLink {
   [[nodiscard]] RailPair pair() const { return {local, remote}; }
 
   std::vector<Posted*> posts;  // outstanding, in no order
+  std::uint32_t kept = 0;      // batches that it has delivered and the peer has not acknowledged
   std::uint64_t progress_ns =
       0;  // the last completion or examination, or the first post after an idle time
   std::uint64_t down_ns = 0;      // when it went down
@@ -131,7 +131,10 @@ struct LocalRail {
 
 struct PeerRail {
   std::vector<std::byte> address;
-  std::string address_text;  // for display
+  // The peer's regions, as this rail exposes them. Empty where a number is free.
+  std::vector<std::optional<fabric::RegionKey>> regions;
+  std::string address_text;   // for display
+  bool has_immediate = true;  // it takes immediate data
   PeerRailCounters* counters = nullptr;
   RailLoad load;
 };
@@ -220,11 +223,11 @@ struct Probe : Posted {
 
 // What a peer has sent to this PE: see Receiver.
 struct Arrivals {
+  explicit Arrivals(Pool<TallyBlock>& blocks) : tallies(blocks) {}
+
   SequenceWindow batches;
   SequenceWindow applied;
-  std::vector<PieceTally> tallies;  // by sequence modulo the window's span
-  std::vector<std::uint32_t>
-      eager_pieces;  // of them, by sequence in the same way, those that came in messages
+  TallyWindow tallies;                  // of sequences that are not applied
   std::vector<UpdateFrame> waiting;     // signals that wait for pieces
   std::uint32_t announced_floor = 0;    // the last applied.floor() that was sent to the peer
   std::uint32_t announced_batches = 0;  // the last batches.floor() that was sent to it
@@ -238,7 +241,7 @@ struct Peer {
   std::string fault;  // why its message was invalid; it is lost once the rails have been polled
   bool refuses_messages = false;  // `fault` is instead the provider's error of all messages to it
   std::vector<PeerRail> rails;
-  std::vector<RailLink> links;                        // local * rails.size() + remote
+  std::vector<RailLink> links;                        // local * rails.size() + remote; see Contacts
   std::vector<LinkMask> masks;                        // links that are up, by local rail
   std::vector<std::uint64_t> outstanding_bytes;       // by local rail
   bool is_covered = false;                            // see covers
@@ -250,10 +253,10 @@ struct Peer {
   std::uint64_t unreachable_since_ns = 0;                   // 0: reachable
 
   // Operations to this peer.
-  std::deque<OperationRecord*> queue;          // not planned in full; the oldest first
-  std::deque<PieceRecord*> retry;              // failed pieces to be retransmitted
+  CompactQueue<OperationRecord*> queue;        // not planned in full; the oldest first
+  CompactQueue<PieceRecord*> retry;            // failed pieces to be retransmitted
   std::vector<PieceRecord*> recovering;        // failed pieces about which the target was asked
-  std::deque<Unacked> unacked;                 // by sequence, from acked_floor on
+  CompactQueue<Unacked> unacked;               // by sequence, from acked_floor on
   std::vector<OperationRecord*> late_replies;  // acknowledged, but the reply has not arrived
   std::uint32_t next_sequence = 0;
   std::uint32_t acked_floor = 0;
@@ -265,15 +268,16 @@ struct Peer {
   std::uint64_t immediates_taken = 0;
 
   // Messages to this peer.
-  Batch* open = nullptr;      // being filled
-  std::deque<Batch*> closed;  // to be posted
-  std::deque<Batch*> kept;    // closed or posted, until the peer acknowledges them; by sequence
+  Batch* open = nullptr;        // being filled
+  CompactQueue<Batch*> closed;  // to be posted
+  CompactQueue<Batch*> kept;    // closed or posted, until the peer acknowledges them; by sequence
   std::uint32_t next_batch = 0;
   std::uint32_t batches_in_flight = 0;
   bool announce_floor = false;
   std::uint32_t rates_told = 0;     // the last State::rates_version that was sent to the peer
   bool knows_slow = false;          // it reported that it or one of its peers has a slow rail
   std::uint64_t kept_asked_ns = 0;  // when the peer was last asked to acknowledge batches
+  std::uint64_t kept_old_ns = 0;    // before then, none of them is old: see Outbox::check_kept
 
   std::unique_ptr<Arrivals> arrivals;  // created when the peer first sends something
   std::unique_ptr<Seal> seal;          // null if messages are not signed
@@ -287,8 +291,13 @@ struct Peer {
 
   // True if the peer has sent its keys of the region.
   [[nodiscard]] bool has_region(RegionIndex index) const {
-    const auto& known = links.front().regions;
+    const auto& known = rails.front().regions;
     return index.value < known.size() && known[index.value].has_value();
+  }
+
+  // Its key of a region that it has, for operations over the link.
+  [[nodiscard]] const fabric::RegionKey& region_of(const RailLink& link, RegionIndex index) const {
+    return *rails[link.remote.value].regions[index.value];
   }
 
   [[nodiscard]] SealPosition seal_position() const {
@@ -332,6 +341,7 @@ struct State {
   Pe me;
   std::uint32_t pe_count = 0;
   std::uint32_t near_count = 1;               // PEs that rails do not reach, this one included
+  SealNonce nonce{};                          // if messages are signed
   std::vector<std::span<std::byte>> regions;  // memory that peers may access: region 0 is the heap
   // By region, as far as any is a GPU's: how the CPU reaches it; null: as its own.
   std::vector<gpu::WordMemory*> words;
@@ -343,30 +353,35 @@ struct State {
   bool registers_local = false;  // a rail requires local memory to be registered
 
   std::vector<LocalRail> rails;
-  std::vector<std::unique_ptr<Peer>> peers;  // by PE; null for those that rails do not reach
-  std::vector<std::uint32_t> active;         // peers with work to post
+  // By PE; null for those that rails do not reach, and for those with which this PE has exchanged
+  // nothing: Contacts makes them at first use.
+  std::vector<std::unique_ptr<Peer>> peers;
+  std::vector<std::uint32_t> met;      // the peers that are not null, in the order of first use
+  std::vector<std::uint32_t> active;   // peers with work to post
   std::vector<std::uint32_t> watched;  // peers that may need attention at a tick: see Recovery
   std::vector<Waiting> waiting;        // used in post_work: a heap, the oldest first
   std::vector<std::uint32_t> faulty;   // peers that sent an invalid message in this pass
   std::vector<RecoverRequest> recover_requests;
   Dropped dropped;
   std::uint64_t operation_count = 0;
-  std::array<BurstMeter, 2> bursts;  // by direction
-  std::array<Turn, 2> turns;         // for our rails, by direction
-  std::uint32_t rates_version = 0;   // incremented when the content of RatesFrame changes
-  std::uint32_t rates_offered = 0;   // the version that all peers with traffic have been told
-  bool is_starting = false;          // warm-up: peers that no link reaches yet are not lost
-  bool has_slow_peer = false;        // a peer reported a slow rail of its own
-  bool is_job_even = true;           // neither this PE nor any peer has reported a slow rail
-  std::uint64_t outstanding = 0;     // posts without a completion yet, receives not counted
-  std::uint64_t now_ns = 0;          // of the current pass
-  std::uint64_t caller_polls = 0;    // at the last post
-  std::uint64_t warned_ns = 0;       // when a failed link was last reported as a warning
-  std::uint64_t refused_ns = 0;      // when a refused operation was last reported
+  std::array<BurstMeter, 2> bursts;        // by direction
+  std::array<Turn, 2> turns;               // for our rails, by direction
+  std::uint32_t rates_version = 0;         // incremented when the content of RatesFrame changes
+  std::uint32_t rates_offered = 0;         // the version that all peers with traffic have been told
+  bool is_starting = false;                // warm-up: peers that no link reaches yet are not lost
+  std::uint32_t slow_peers = 0;            // that have reported a slow rail of their own
+  std::uint32_t peers_that_know_slow = 0;  // that have reported a slow rail, theirs or another's
+  bool is_job_even = true;                 // neither this PE nor any peer has reported a slow rail
+  std::uint64_t outstanding = 0;           // posts without a completion yet, receives not counted
+  std::uint64_t now_ns = 0;                // of the current pass
+  std::uint64_t caller_polls = 0;          // at the last post
+  std::uint64_t warned_ns = 0;             // when a failed link was last reported as a warning
+  std::uint64_t refused_ns = 0;            // when a refused operation was last reported
 
   Pool<OperationRecord> operations;
   Pool<PieceRecord> pieces;
   Pool<Batch> batches;
+  Pool<TallyBlock> tally_blocks;
   CopyPool copies;
   Pool<SegmentList> segment_lists;
   std::vector<std::unique_ptr<ReceiveBuffer>> receives;

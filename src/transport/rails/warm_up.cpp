@@ -28,14 +28,13 @@ std::string rails_between(const State& state, const Peer& peer) {
 
 }  // namespace
 
-WarmUp::WarmUp(State& state, Links& links, Recovery& recovery, std::span<const Pe> peers)
-    : state_(state), links_(links), recovery_(recovery), next_report_ns_(kReportIntervalNs) {
-  for (const Pe pe : peers) {
-    Peer* peer = state_.peers[pe.value].get();
-    if (peer == nullptr) {
-      continue;
-    }
-    peers_.push_back(peer);
+WarmUp::WarmUp(State& state, Links& links, Recovery& recovery, std::span<Peer* const> peers)
+    : state_(state),
+      links_(links),
+      recovery_(recovery),
+      peers_(peers.begin(), peers.end()),
+      next_report_ns_(kReportIntervalNs) {
+  for (Peer* const peer : peers) {
     for (RailLink& link : peer->links) {
       // Connections that the policy would leave idle are not opened.
       if (state_.options.policy->is_first_choice(link.pair(), peer->rails.size())) {

@@ -18,7 +18,7 @@ namespace weft::transport::rails {
 
 class WarmUp {
  public:
-  WarmUp(State& state, Links& links, Recovery& recovery, std::span<const Pe> peers);
+  WarmUp(State& state, Links& links, Recovery& recovery, std::span<Peer* const> peers);
 
   // Probes the links that are cold. False if nothing has to be waited for any more. A link that
   // failed is probed again by Recovery, as long as its peer is not reached over any.
