@@ -135,14 +135,15 @@ void RendezvousServer::add_client(FileDescriptor socket) {
       .pe = std::nullopt,
   });
   Client& added = *clients_.emplace(fd, std::move(client)).first->second;
+  strangers_.insert(fd);
   watch(fd, EPOLLIN, EPOLL_CTL_ADD);
   send(added, frame_of(Message::Challenge, added.nonce));
 }
 
 void RendezvousServer::drop_oldest_stranger() {
   int oldest = -1;
-  for (const auto& [fd, client] : clients_) {
-    if (!client->pe && (oldest < 0 || client->deadline < clients_.at(oldest)->deadline)) {
+  for (const int fd : strangers_) {
+    if (oldest < 0 || clients_.at(fd)->deadline < clients_.at(oldest)->deadline) {
       oldest = fd;
     }
   }
@@ -175,7 +176,7 @@ void RendezvousServer::handle_client(int fd, std::uint32_t events) {
   client.connection.flush();
   update_interest(client);
   if (client.is_refused && !client.connection.has_unsent()) {
-    clients_.erase(fd);
+    drop(fd);
   }
 }
 
@@ -199,6 +200,11 @@ void RendezvousServer::turn_away(int fd, const std::string& why) {
   log::at(stranger_count_ == 1 ? log::Level::Warn : log::Level::Debug,
           "the rendezvous at {} turned away {}: {}; the job goes on{}", to_string(address()),
           client.name, why, stranger_count_ == 1 ? " (later ones are only counted)" : "");
+  drop(fd);
+}
+
+void RendezvousServer::drop(int fd) {
+  strangers_.erase(fd);
   clients_.erase(fd);
 }
 
@@ -206,13 +212,13 @@ void RendezvousServer::lose(int fd) {
   const std::optional<Pe> pe = clients_.at(fd)->pe;
   if (!pe) {
     if (clients_.at(fd)->is_refused) {
-      clients_.erase(fd);
+      drop(fd);
     } else {
       turn_away(fd, "it closed before it showed who it is");
     }
     return;
   }
-  clients_.erase(fd);
+  drop(fd);
   joined_[pe->value] = nullptr;
   job_.note_closed(*pe);
 }
@@ -256,6 +262,7 @@ void RendezvousServer::handle_hello(Client& client, const BootstrapFrame& frame)
   }
   send(client, frame_of(Message::Welcome, server_proof(options_.secret, handshake)));
   client.pe = handshake.pe;
+  strangers_.erase(client.connection.input());
   client.connection.set_payload_bytes_max(kBlobBytesMax);
   joined_[handshake.pe.value] = &client;
   job_.join(handshake.pe);
@@ -276,8 +283,8 @@ void RendezvousServer::tell(Pe pe, const SharedFrame& frame) {
 void RendezvousServer::check_deadlines() {
   const auto now = Clock::now();
   std::vector<int> silent;
-  for (const auto& [fd, client] : clients_) {
-    if (!client->pe && client->deadline <= now) {
+  for (const int fd : strangers_) {
+    if (clients_.at(fd)->deadline <= now) {
       silent.push_back(fd);
     }
   }
@@ -294,10 +301,8 @@ void RendezvousServer::check_deadlines() {
 
 void RendezvousServer::arm_timer() {
   auto next = Clock::time_point::max();
-  for (const auto& [fd, client] : clients_) {
-    if (!client->pe) {
-      next = std::min(next, client->deadline);
-    }
+  for (const int fd : strangers_) {
+    next = std::min(next, clients_.at(fd)->deadline);
   }
   next = std::min({next, job_.next_check(), accept_again_.value_or(next)});
   itimerspec when{};  // zero disarms; setting an armed timer also clears its readability

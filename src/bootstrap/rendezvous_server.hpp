@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,8 @@ class RendezvousServer {
   void send(Client& client, const SharedFrame& frame);
   void update_interest(Client& client);
   void turn_away(int fd, const std::string& why);
+  // Closes the connection.
+  void drop(int fd);
   void lose(int fd);
 
   // Messages.
@@ -107,6 +110,7 @@ class RendezvousServer {
   FileDescriptor epoll_;
   FileDescriptor timer_;
   Clients clients_;              // by descriptor
+  std::set<int> strangers_;      // those that have not joined: few, looked at after each event
   std::vector<Client*> joined_;  // by PE; null: not connected
   RendezvousJob job_;
   std::uint64_t stranger_count_ = 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -37,7 +38,10 @@ class ControlWords {
   Status wait(MemberWord word, std::uint64_t least, std::string_view name, Pe whom);
 
   // Stores a word of this PE, and wakes the mates that wait for it.
-  void show(std::uint64_t& word, std::uint64_t value);
+  void show(std::uint64_t& word, std::uint64_t value) { show(word, value, members_.mates()); }
+
+  // The same, if only these mates wait for it.
+  void show(std::uint64_t& word, std::uint64_t value, std::span<const std::uint32_t> readers);
 
  private:
   [[nodiscard]] WordPlace place_of(const MemberWord& word) const;

@@ -107,14 +107,22 @@ class Team {
     return words_.wait({index(), word}, least, name, whom);
   }
 
-  // Returns when all members have entered. Two steps on the node, and a dissemination between the
-  // nodes' leaders.
+  // Returns when all members have entered. On a small node two steps, on others a tree; between the
+  // nodes' leaders a dissemination.
   Status sync(std::string_view name);
+  // A sync in which all members get one value: theirs, combined in any order. O(log size) steps; a
+  // member hears only from its neighbours in two trees, of its node's PEs and of the nodes. Its
+  // status is what this returns, the same for all members that do not find a PE lost themselves.
+  Status agree(AgreedValue& value, FoldValues fold_two, std::string_view name);
   // The last sync: after it returns, no member reads another member's memory.
   Status leave(std::string_view name);
 
  private:
+  Status sync_in_tree(std::string_view name);
   Status disseminate(std::span<const Pe> pes, std::uint32_t place, std::string_view name);
+  // Of the nodes' leaders, with the values of their nodes.
+  void agree_between_nodes(AgreedValue& value, FoldValues fold_two, std::string_view name);
+  Status send(AgreedValue& dest, const AgreedValue& value, ControlWord& word, Pe to);
 
   rma::Rma& rma_;
   rma::Context context_;
@@ -127,6 +135,8 @@ class Team {
   std::array<std::uint64_t, kRoundCountMax> sync_counts_{};
   std::uint64_t piece_count_ = 0;
   std::uint64_t result_count_ = 0;
+  std::uint64_t proposal_count_ = 0;
+  std::uint64_t answer_count_ = 0;
 };
 
 }  // namespace weft::collectives
