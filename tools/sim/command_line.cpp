@@ -246,7 +246,7 @@ std::optional<Options> parse_command_line(int argc, char** argv) {
   CLI::App app("Weft's rail planner over simulated NICs: times, load balance and limits.",
                "weft-sim");
   app.set_version_flag("--version", "weft-sim " WEFT_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   std::map<CLI::App*, const Command*> commands;
   for (const Command& command : kCommands) {
     CLI::App* const sub = app.add_subcommand(command.name, command.text);
@@ -270,6 +270,9 @@ std::optional<Options> parse_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     refuse("{}; weft-sim {}--help lists the options", error.what(),
            app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ");
+  }
+  if (app.get_subcommands().empty()) {
+    refuse("name a pattern, such as alltoall; weft-sim --help lists them");
   }
   CLI::App* const chosen = app.get_subcommands().front();
   options.lists_machines = chosen == machines;

@@ -39,6 +39,8 @@ constexpr std::array kKeys{
     Key{"cell_kib_max", 256, "KiB"},
     Key{"put_bw_ctas", 32, "CTAs of put_bw"},
     Key{"put_bw_gap_us", 0, "their barrier in each iteration"},
+    Key{"weft.latency_us", 0, "instead of latency_us, under Weft"},
+    Key{"nvshmem.latency_us", 0, "the same under NVSHMEM: 0 where the start of a call contains it"},
     Key{"weft.proxy_ns", 390, "of an operation at Weft's proxy"},
     Key{"nvshmem.proxy_ns", 749, "of an operation at NVSHMEM's proxy"},
 };
@@ -180,7 +182,9 @@ std::string machine_json(const Machine& machine) {
 NicShape nic_of(const Machine& machine, Library library) {
   NicShape nic;
   nic.bytes_per_ns = machine.value("nic_gb_per_s") * machine.value("efficiency");
-  nic.latency_ns = machine.value("latency_us") * 1e3;
+  const std::string latency = fmt::format("{}.latency_us", name_of(library));
+  nic.latency_ns =
+      machine.value(machine.values.contains(latency) ? latency : "latency_us") * 1e3;
   nic.message_ns = machine.value("message_ns");
   nic.proxy_ns = machine.value(fmt::format("{}.proxy_ns", name_of(library)));
   nic.overload_rate = machine.value("overload_rate");

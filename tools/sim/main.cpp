@@ -7,6 +7,7 @@
 #include <exception>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,7 +65,7 @@ std::string title_of(const Options& options, const Machine& machine) {
 Residuals print_rows(const Options& options, const Machine& machine, const Reference* reference) {
   const Format format{.is_csv = options.prints_csv, .is_compared = reference != nullptr};
   Residuals residuals;
-  print(header_text(format, title_of(options, machine)));
+  std::string header = header_text(format, title_of(options, machine));
   const auto print_row = [&](const std::string& policy, Question question,
                              std::optional<double> measured_us) {
     question.setup.policy = policy;
@@ -76,7 +77,7 @@ Residuals print_rows(const Options& options, const Machine& machine, const Refer
       residuals.add(static_cast<std::uint64_t>(line.prediction.bytes), line.prediction.us,
                     *measured_us);
     }
-    print(line_text(format, line));
+    print(std::exchange(header, {}) + line_text(format, line));
     static_cast<void>(std::fflush(stdout));
   };
   for (const std::string& policy : options.policies) {

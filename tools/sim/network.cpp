@@ -193,7 +193,9 @@ void Network::start_rx(std::uint32_t nic) {
     return;
   }
   const Cell& cell = rx.cells.front();
-  const bool is_overloaded = static_cast<double>(rx.queued) > setup_.nic.overload_bytes;
+  // A cell of each PE of a node is no overload: they all begin with the same peer.
+  const bool is_overloaded = static_cast<double>(rx.queued) > setup_.nic.overload_bytes &&
+                             rx.cells.size() > setup_.pes_per_node;
   const double busy_ns =
       cell.bytes * rx.ns_per_byte / (is_overloaded ? setup_.nic.overload_rate : 1);
   rx.work.busy_ns += busy_ns;

@@ -300,10 +300,11 @@ Limit Simulation::find_limit(double measured_ns) {
     consider(Part::Downlink, minus(network_.downlinks()[i], down_before_[i]).busy_ns / measured_ns);
   }
   // One NIC at each moment, but not always the same one.
-  constexpr double kMuchBusier = 1.15;
-  const double in_turn = network_.rx_moments().busiest();
-  if (in_turn > kMuchBusier * limit.busy) {
-    limit = {.part = Part::RxInTurn, .busy = in_turn};
+  constexpr double kMuch = 1.15;
+  Moments& moments = network_.rx_moments();
+  const bool is_in_turn = moments.max_over_mean() > kMuch * worst(received_before_, false);
+  if (is_in_turn && moments.busiest() > kMuch * limit.busy) {
+    limit = {.part = Part::RxInTurn, .busy = moments.busiest()};
   }
   return limit;
 }

@@ -122,14 +122,13 @@ class WeftSender : public Sender {
   }
 
   [[nodiscard]] std::string waits_for() const override {
-    if (queues_.empty()) {
+    if (queues_.empty() && lost_.empty()) {
       return {};
     }
-    const auto& [to, queue] = *queues_.begin();
-    return fmt::format(
-        "PE {} has {} operations that wait for a rail to PE {}, of which {} reach "
-        "it",
-        me_, queue.size(), to, std::ranges::count(state_.peers[to]->links, true, &RailLink::up));
+    const std::uint32_t to = lost_.empty() ? queues_.begin()->first : lost_.front().to;
+    return fmt::format("PE {} waits for a NIC to PE {}, and {} of their {} links are up", me_, to,
+                       std::ranges::count(state_.peers[to]->links, true, &RailLink::up),
+                       state_.peers[to]->links.size());
   }
 
  private:
