@@ -114,7 +114,8 @@ TEST(SimulatedFaults, AreParsedByPlace) {
   EXPECT_EQ(parse_slow("n3.g2.nic1:.5", 8).pe, 26U);
   EXPECT_DOUBLE_EQ(parse_failed("n0.g1.nic0@2ms", 8).at_ns, 2e6);
   EXPECT_DOUBLE_EQ(parse_failed("nic0@all@1.5us", 8).at_ns, 1.5e3);
-  for (const char* const wrong : {"", "nic0", "nic0@all", "n1.nic0:0.5", "nic0@all:-1", "nic0@all:x"}) {
+  for (const char* const wrong :
+       {"", "nic0", "nic0@all", "n1.nic0:0.5", "nic0@all:-1", "nic0@all:x"}) {
     EXPECT_THROW((void)parse_slow(wrong, 8), Error) << wrong;
   }
   EXPECT_THROW((void)parse_failed("nic0@all@2", 8), Error);

@@ -183,8 +183,7 @@ NicShape nic_of(const Machine& machine, Library library) {
   NicShape nic;
   nic.bytes_per_ns = machine.value("nic_gb_per_s") * machine.value("efficiency");
   const std::string latency = fmt::format("{}.latency_us", name_of(library));
-  nic.latency_ns =
-      machine.value(machine.values.contains(latency) ? latency : "latency_us") * 1e3;
+  nic.latency_ns = machine.value(machine.values.contains(latency) ? latency : "latency_us") * 1e3;
   nic.message_ns = machine.value("message_ns");
   nic.proxy_ns = machine.value(fmt::format("{}.proxy_ns", name_of(library)));
   nic.overload_rate = machine.value("overload_rate");
