@@ -115,7 +115,7 @@ def emulated_rows(default, others, settings):
                {policy: value / capacity(row) for policy, value in medians.items()})
 
 
-# Simulated, on NICs of p5.48xlarge: traffics, faults and networks, by name, with the words of weft-sim.
+# Simulated, on NICs of p5.48xlarge: traffics, faults and networks, with the words of weft-sim.
 SLOW_PLANE = "--warm-up 20 --windows 20 --slow nic0@all:"
 CONDITIONS = {
     "even": "",

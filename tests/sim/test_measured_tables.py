@@ -37,8 +37,8 @@ def test_put_bandwidth_of_p5(rows, weft_sim, tables):
     assert "5 sizes are less than an element" in weft_sim(*words)[1]
 
 
-# Nodes, PEs a node, KiB to each peer, steps, policy, share that docs/LOOM.md has. The latency of the machine `loom` is fitted to
-# the row of 64 KiB and the default.
+# Nodes, PEs a node, KiB to each peer, steps, policy, share that docs/LOOM.md has. The latency of
+# the machine `loom` is fitted to the row of 64 KiB and the default.
 LOOM = [(2, 4, 512, 1, "single", 0.231), (2, 4, 512, 1, "coupled", 0.247), (2, 4, 512, 1, "offset", 0.947),
         (2, 4, 512, 1, "balanced", 0.951), (2, 4, 512, 4, "balanced", 0.979), (2, 4, 64, 1, "offset", 0.903),
         (8, 1, 512, 1, "offset", 0.247), (8, 1, 512, 1, "balanced", 0.965), (8, 1, 64, 1, "balanced", 0.898)]

@@ -199,8 +199,8 @@ TEST(PlannerInTime, ASlowPlaneIsFoundInLongBurstsToo) {
                           {Shape{2, 2}, Shape{4, 1}});
 }
 
-// With few messages the slow rail sends to one peer only, in every burst. 0.57 if they are not told;
-// the last cell of a slow NIC alone takes 0.02 of the time.
+// With few messages the slow rail sends to one peer only, in every burst: 0.57 if they are not
+// told. The last cell of a slow NIC alone takes 0.02 of the time.
 TEST(PlannerInTime, TwoPeersAreToldOfASlowNic) {
   for (const Shape shape : {Shape{2, 2}, Shape{3, 1}}) {
     for (const std::uint64_t tick_ns : {kSlowTickNs, kFastTickNs}) {
