@@ -39,7 +39,7 @@ endforeach()
 include(cmake/wrappers.cmake)
 
 # A build of some targets alone (./demo) can be installed: what it lacks is named.
-foreach(tool weft-run weft-perf weft-info)
+foreach(tool weft-run weft-perf weft-info weft-sim)
   if(TARGET ${tool})
     install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime OPTIONAL)
     install(CODE "

@@ -42,7 +42,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME weft)
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "One-sided communication for clusters of GPUs and CPUs
- libweft, with OpenSHMEM's functions, libweft_moe, and the tools: weft-run, weft-info, weft-perf, weft-top, weft-plot, loom.
+ libweft, with OpenSHMEM's functions, libweft_moe, and the tools: weft-run, weft-info, weft-perf, weft-sim, weft-top, weft-plot, loom.
  Also the remote transport for NVIDIA's NVSHMEM (weft-nvshmem --plugin).")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS python3)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libfabric1, libpmix2 | libpmix2t64")

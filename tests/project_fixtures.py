@@ -10,7 +10,7 @@ PROJECT = pathlib.Path(__file__).resolve().parents[1]
 # Folders whose tests touch only files and processes of their own: where pytest-xdist runs (-n),
 # each of their files runs in any worker. All other tests share one worker, one after the other:
 # they make networks, measure, or look at the whole machine.
-INDEPENDENT = {"nvshmem", "plot", "python", "recipes", "scripts"}
+INDEPENDENT = {"nvshmem", "plot", "python", "recipes", "scripts", "sim"}
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -72,7 +72,8 @@ def parse_arguments(words):
     parser.add_argument("--seconds", type=float, default=1.5, help="of each run, more where quiets are rare (default: 1.5)")
     parser.add_argument("--rounds", type=int, default=2, help="at least so many runs of the default (default: 2)")
     parser.add_argument("--list", action="store_true", help="print the rows, and measure nothing")
-    parser.add_argument("--model", action="store_true", help="the rows of bench/rail_model.cpp instead: a model of time, no network")
+    parser.add_argument("--simulated", action="store_true",
+                        help="rows of weft-sim instead, up to 512 nodes, with slow planes and leaves: no network, no noise")
     parser.add_argument("--emulated", action="store_true",
                         help="rows with slow planes and large messages on emulated NICs instead (loom/)")
     parser.add_argument("--table", metavar="FILE", help="print what FILE, data of a grid, holds as a table in Markdown")
@@ -216,9 +217,10 @@ def main(words):
             print(table_of([json.loads(line) for line in file]))
         return 0
     settings = Settings(seed=arguments.seed, rows=arguments.rows, seconds=arguments.seconds, rounds=arguments.rounds)
-    if arguments.model or arguments.emulated:
-        data = Data(settings, "-model" if arguments.model else "-emulated")
-        source = policies_elsewhere.model_rows() if arguments.model else policies_elsewhere.emulated_rows(DEFAULT, OTHERS, settings)
+    if arguments.simulated or arguments.emulated:
+        data = Data(settings, "-simulated" if arguments.simulated else "-emulated")
+        source = (policies_elsewhere.simulated_rows(DEFAULT, OTHERS) if arguments.simulated
+                  else policies_elsewhere.emulated_rows(DEFAULT, OTHERS, settings))
         try:
             return policies_elsewhere.report(source, DEFAULT, data)
         except Missing as missing:

@@ -1,8 +1,9 @@
-"""`scripts/bench policies --model` and `--emulated`: rows that the lab cannot show, or not in time.
+"""`scripts/bench policies --simulated` and `--emulated`: rows that the lab cannot show, or not in time.
 
 The figure of a row is that of the grid: (best other policy's rate) / (the default's rate). On emulated NICs a slow NIC is
 made so once the job runs (`loom slow`), and what is found out of it counts in the rate.
 """
+import csv
 import json
 import statistics
 import subprocess
@@ -114,14 +115,47 @@ def emulated_rows(default, others, settings):
                {policy: value / capacity(row) for policy, value in medians.items()})
 
 
-def model_rows():
-    with subprocess.Popen([program("rail_model")], stdout=subprocess.PIPE, text=True) as model:
-        for text in model.stdout:
-            line = json.loads(text)
-            line["row"] += f", {line['kib']} KiB, {line['steps']} steps"
-            yield line, line.pop("shares")
-    if model.returncode != 0:
-        raise Missing(f"rail_model ended with {model.returncode}")
+# Simulated, on NICs of p5.48xlarge: traffics, faults and networks, with the words of weft-sim.
+SLOW_PLANE = "--warm-up 20 --windows 20 --slow nic0@all:"
+CONDITIONS = {
+    "even": "",
+    "NIC 0 of all PEs at a half": SLOW_PLANE + "0.5",
+    "NIC 0 of all PEs at a quarter": SLOW_PLANE + "0.25",
+    "NIC 0 of one PE at a half": "--warm-up 20 --windows 20 --slow n1.g0.nic0:0.5",
+    "leaves 2:1": "--oversubscribe 2 --shared-leaf",
+    "leaves 2:1 for each NIC": "--oversubscribe 2",
+    "peers in shuffled order": "--shuffled",
+    "PEs start up to 50 us apart": "--start-apart 50",
+}
+SMALL = ((2, 1), (2, 2), (2, 4), (3, 1), (3, 2), (4, 1), (4, 2), (8, 1))
+LARGE = ((8, 8, ""), (64, 8, "--sample 16,48"), (512, 8, "--sample 16,48"))
+
+
+def simulated_words():
+    """Name, nodes, PEs a node, words."""
+    for nodes, pes in SMALL:
+        for kib in (64, 256):
+            for steps_of_window in (1, 4, 16):
+                for name, words in CONDITIONS.items():
+                    yield (f"{name}, {kib} KiB, {steps_of_window} steps", nodes, pes,
+                           f"{words} --leaf {(nodes + 1) // 2} --sizes {kib}K --window {steps_of_window}")
+        yield "32 MiB to each peer", nodes, pes, "--sizes 32M"
+    for nodes, pes, sample in LARGE:
+        for kib in (64, 256):
+            for name in ("even", "NIC 0 of all PEs at a half"):
+                yield f"{name}, {kib} KiB, 4 steps", nodes, pes, f"{CONDITIONS[name]} {sample} --sizes {kib}K --window 4"
+
+
+def simulated_rows(default, others):
+    for name, nodes, pes, words in simulated_words():
+        command = [program("weft-sim"), "alltoall", "--machine", "p5.48xlarge", "--nodes", nodes, "--pes-per-node", pes,
+                   "--policy", ",".join((default, *others)), *words.split(), "--csv"]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Missing(done.stderr.strip())
+        found = csv.DictReader(done.stdout.splitlines())
+        yield ({"row": name, "hosts": nodes, "pes_per_host": pes, "words": words},
+               {row["policy"]: float(row["share_of_rails"]) for row in found})
 
 
 def report(rows, default, data):

@@ -22,6 +22,7 @@ def run_program(name):
 weft_run = functools.partial(run_program, "weft-run")
 weft_info = functools.partial(run_program, "weft-info")
 weft_perf = functools.partial(run_program, "weft-perf")
+weft_sim = functools.partial(run_program, "weft-sim")
 weft_top = functools.partial(run_program, "weft-top")
 weft_plot = functools.partial(run_program, "weft-plot")
 weft_cc = functools.partial(run_program, "weft-cc")

@@ -33,6 +33,8 @@ TOOL_MAY_USE = {
     "info": {"base", "topology", "gpu", "fabric", "bootstrap", "heap"},
     "top": {"base"},
     "perf": {"base"},
+    # Runs the planner of the rails over simulated NICs.
+    "sim": {"base", "transport"},
 }
 # A header's beginning -> folders (or one file) that may include it.
 VENDOR_OWNERS = {

@@ -13,12 +13,12 @@ NAVIGATION = {
     "Look up": ["api/index", "docs/ENV", "docs/site/metrics", "docs/site/messages", "docs/site/tuning", "docs/GLOSSARY"],
     "Use": ["docs/OPENSHMEM", "docs/NVSHMEM", "docs/GPU", "docs/PYTHON", "moe/docs/MOE", "docs/MEMORY_MODEL", "docs/WEFT_INFO", "docs/WEFT_TOP", "tools/run/README",
             "tools/perf/README", "tools/lab/README", "tools/plot/README", "examples/monitoring/README"],
-    "Performance": ["docs/PERFORMANCE", "moe/docs/MOE_MEASUREMENTS", "docs/LOOM", "bench/peers/README"],
+    "Performance": ["docs/PERFORMANCE", "moe/docs/MOE_MEASUREMENTS", "docs/LOOM", "docs/SIMULATOR", "bench/peers/README"],
     "How it works": ["docs/ARCHITECTURE", "docs/LIFE_OF_A_PUT", "docs/PROVIDERS", "docs/COUNTERS", "docs/SECURITY", "docs/RECORDING", "docs/DEVELOPING", "moe/docs/DEVELOPING",
                      "loom/README", DECISIONS, "CHANGELOG"],
 }
 TITLES = {"README": "What Weft is", "docs/ENV": "Settings", "loom/README": "Loom", "docs/LOOM": "Weft on emulated NICs", "moe/docs/DEVELOPING": "Developing weft.moe",
-          "docs/WEFT_INFO": "weft-info", "docs/WEFT_TOP": "weft-top", "tools/perf/README": "weft-perf", "tools/lab/README": "weft-lab",
+          "docs/WEFT_INFO": "weft-info", "docs/WEFT_TOP": "weft-top", "docs/SIMULATOR": "weft-sim", "tools/perf/README": "weft-perf", "tools/lab/README": "weft-lab",
           "tools/plot/README": "weft-plot", "bench/peers/README": "NVSHMEM and NCCL beside Weft", "deploy/README": "Recipes"}
 REST = "More"
 

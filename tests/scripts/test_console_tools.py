@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-TOOLS = ("weft-run", "weft-perf", "weft-info", "weft-top", "weft-plot", "weft-lab", "loom", "oshrun")
+TOOLS = ("weft-run", "weft-perf", "weft-info", "weft-sim", "weft-top", "weft-plot", "weft-lab", "loom", "oshrun")
 NVSHMEM_TOOLS = ("nvshmrun", "nvshmem-info", "weft-nvshmem")
 
 
@@ -63,7 +63,7 @@ def test_tools_of_nvshmem_say_a_version_too(run_tool, tool):
     assert done.returncode == 0 and re.search(r"\d+\.\d+", done.stdout), done
 
 
-@pytest.mark.parametrize("tool", ["weft-perf", "weft-plot", "weft-lab", "loom"])
+@pytest.mark.parametrize("tool", ["weft-perf", "weft-sim", "weft-plot", "weft-lab", "loom"])
 def test_a_tool_that_is_told_nothing_says_what_it_needs(run_tool, tool):
     done = run_tool(tool)
     assert done.returncode == 2 and f"{tool} --help lists" in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-// What policies cost in time, by the discrete model of tests/support/rail_model.hpp: the real
+// What policies cost in time, over simulated NICs (tests/support/simulated_rails.hpp): the real
 // planner and its bookkeeping over whole small domains. The bytes of a run say little: a policy can
 // be even over the run and use one NIC of four at each moment.
 #include <gtest/gtest.h>
@@ -10,16 +10,18 @@
 
 #include <fmt/format.h>
 
-#include "tests/support/rail_model.hpp"
+#include "src/transport/rails/planner.hpp"
+#include "src/transport/rails/rail_selector.hpp"
+#include "tests/support/simulated_rails.hpp"
 
 namespace weft::transport::rails {
 namespace {
 
 constexpr std::array kDisciplines{Discipline::InOrder, Discipline::Fair};
 
-ModelResult run(ModelOptions options, const Policy* policy) {
+sim::Outcome run(ModelOptions options, const Policy* policy) {
   options.policy = policy;
-  return RailModel(options).run();
+  return simulate(options);
 }
 
 double best_other_share(const ModelOptions& options) {
@@ -55,7 +57,7 @@ TEST(PlannerInTime, AllToAllKeepsEveryNicBusyAtEachMoment) {
       for (const std::uint32_t steps : {1U, 4U, 16U}) {
         const ModelOptions options{
             .bytes = kib << 10U, .steps = steps, .windows = 4, .discipline = discipline};
-        const ModelResult result = run(options, find_policy("balanced"));
+        const sim::Outcome result = run(options, find_policy("balanced"));
         // A message of 16 KiB is 4 cells, and the way takes one more: 0.8 is all there is.
         EXPECT_GE(result.share, kib * steps < 64 ? 0.79 : 0.93) << kib << " KiB, " << steps;
         EXPECT_LE(result.rx_queue_max, 8U << 10U) << kib << " KiB, " << steps;
@@ -64,7 +66,7 @@ TEST(PlannerInTime, AllToAllKeepsEveryNicBusyAtEachMoment) {
   }
 }
 
-TEST(PlannerInTime, TheModelShowsWhatOtherPoliciesDoToOneNic) {
+TEST(PlannerInTime, TheSimulatorShowsWhatOtherPoliciesDoToOneNic) {
   const ModelOptions four_pes_a_node{.bytes = 64U << 10U};
   EXPECT_LT(run(four_pes_a_node, find_policy("coupled")).share, 0.26);
   EXPECT_GT(run(four_pes_a_node, find_policy("offset")).share, 0.93);
@@ -197,7 +199,8 @@ TEST(PlannerInTime, ASlowPlaneIsFoundInLongBurstsToo) {
                           {Shape{2, 2}, Shape{4, 1}});
 }
 
-// With few messages the slow rail sends to one peer only, in every burst.
+// With few messages the slow rail sends to one peer only, in every burst: 0.57 if they are not
+// told. The last cell of a slow NIC alone takes 0.02 of the time.
 TEST(PlannerInTime, TwoPeersAreToldOfASlowNic) {
   for (const Shape shape : {Shape{2, 2}, Shape{3, 1}}) {
     for (const std::uint64_t tick_ns : {kSlowTickNs, kFastTickNs}) {
@@ -208,7 +211,7 @@ TEST(PlannerInTime, TwoPeersAreToldOfASlowNic) {
                                  .windows = 80,
                                  .slow_nic_of_pe = 1,
                                  .tick_ns = tick_ns};
-      EXPECT_GE(run(options, find_policy("balanced")).share, 0.92)
+      EXPECT_GE(run(options, find_policy("balanced")).share, 0.90)
           << shape.hosts << " x " << shape.pes_per_host << ", " << tick_ns;
     }
   }
@@ -256,9 +259,7 @@ TEST(PlannerInTime, RailsThatAreEvenAreNotTakenForSlow) {
                            .count_per_step = count,
                            .windows = 30};
       options.pareto = count == 3;
-      RailModel model(options);
-      (void)model.run();
-      EXPECT_EQ(model.slow_rails(), 0U)
+      EXPECT_EQ(simulate(options).slow_rails, 0U)
           << shape.hosts << " x " << shape.pes_per_host << ", " << count;
     }
   }

@@ -311,7 +311,7 @@ std::optional<std::uint32_t> local_in_turn(const PlanInput& input,
 // Where both sides are divided by weight: the peer's rail that is furthest behind its share. If our
 // side has a slow rail too, the switch of these NICs is probably what is slow. Then the rail with
 // the index of ours is preferred: rails that keep one partner do not compete with others for theirs
-// (simulated by bench/rail_model.cpp, NIC 0 of all PEs at half its rate, all-to-all of 256 KiB with
+// (simulated by tools/sim, NIC 0 of all PEs at half its rate, all-to-all of 256 KiB with
 // 4 steps, 4 hosts x 2 PEs: 0.99 of the rails' rate, 0.94 without it).
 std::optional<std::uint32_t> remote_behind(const PlanInput& input, std::uint32_t local, Rest rest) {
   const Search remotes{

@@ -13,6 +13,14 @@ namespace {
 constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
 constexpr std::uint64_t kWarnIntervalNs = 1'000'000'000;
 
+// A rail of ours, for the log. Without a NIC where only plans are made (weft-sim).
+std::string words_of(const LocalRail& local, RailIndex index) {
+  if (local.rail == nullptr) {
+    return std::to_string(index.value);
+  }
+  return fmt::format("{} ({}, {})", index.value, local.rail->nic(), local.rail->address_text());
+}
+
 }  // namespace
 
 bool Links::is_reachable(const Peer& peer) const {
@@ -172,8 +180,9 @@ void Links::become_warm(const Peer& peer, RailLink& link) {
 
 void Links::set_up(Peer& peer, RailLink& link) {
   if (!link.up) {
-    log::info("rail {} ({}) reaches rail {} of PE {} again", link.local.value,
-              state_.rails[link.local.value].rail->nic(), link.remote.value, peer.pe.value);
+    log::info("rail {} reaches rail {} of PE {} again",
+              words_of(state_.rails[link.local.value], link.local), link.remote.value,
+              peer.pe.value);
   }
   if (!link.up) {
     start_even(state_.rails);
@@ -202,10 +211,9 @@ void Links::set_down(Peer& peer, RailLink& link, const std::string& reason) {
   // One failed cable takes down many links: one warning a second, the other links at level info.
   const bool is_news = state_.now_ns - state_.warned_ns > kWarnIntervalNs || !is_reachable(peer);
   state_.warned_ns = is_news ? state_.now_ns : state_.warned_ns;
-  const fabric::Rail& rail = *state_.rails[link.local.value].rail;
   log::at(is_news ? log::Level::Warn : log::Level::Info,
-          "rail {} ({}, {}) does not reach rail {} of PE {} ({}): {}; {}", link.local.value,
-          rail.nic(), rail.address_text(), link.remote.value, peer.pe.value,
+          "rail {} does not reach rail {} of PE {} ({}): {}; {}",
+          words_of(state_.rails[link.local.value], link.local), link.remote.value, peer.pe.value,
           peer.rails[link.remote.value].address_text, reason,
           is_reachable(peer) ? "continuing on the other rails" : "no other rail is left, retrying");
 }

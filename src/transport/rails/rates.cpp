@@ -30,7 +30,7 @@ constexpr std::uint64_t kShiftIntervalMax = 4096;
 constexpr std::uint64_t kJudgeIntervalNs = 200'000'000;
 // The same for a burst whose operations are all posted. NICs serve connections in turn, so many
 // pieces complete together at the end, and an average before that says little (all-to-all of 256
-// KiB with 4 steps, 4 hosts x 2 PEs, NIC 0 of all PEs slow, simulated by bench/rail_model.cpp: 0.74
+// KiB with 4 steps, 4 hosts x 2 PEs, NIC 0 of all PEs slow, simulated by tools/sim: 0.74
 // of the rails' rate with the shorter interval, 0.96 with this one).
 constexpr std::uint64_t kJudgeIntervalPostedNs = 1'000'000'000;
 

@@ -65,7 +65,7 @@ def weft_info(scratch):
     scratch.write("bench/env_of_weft_info.cpp", ENV_OF_WEFT_INFO)
     like = "tools/info/env_table.cpp"
     objects = [scratch.compile("src/base/config.cpp"), scratch.compile(like), scratch.compile("bench/env_of_weft_info.cpp", like)]
-    return scratch.link("rail_model", objects, ["rail_model.cpp.o"])
+    return scratch.link("bootstrap_probe", objects, ["bootstrap_probe.cpp.o"])
 
 
 def write_docs(scratch):
@@ -124,7 +124,7 @@ int main() {
 def check_policy(scratch):
     objects = [scratch.compile(f"src/transport/rails/{name}.cpp") for name in ("policies", "by_count")]
     scratch.write("bench/uses_policy.cpp", USES_POLICY)
-    run([scratch.link("rail_model", [*objects, scratch.compile("bench/uses_policy.cpp", "bench/rail_model.cpp")], ["rail_model.cpp.o"])])
+    run([scratch.link("bootstrap_probe", [*objects, scratch.compile("bench/uses_policy.cpp", "tests/programs/bootstrap_probe.cpp")], ["bootstrap_probe.cpp.o"])])
     check_docs(scratch)
     scratch.pytest("tests/top/test_screen_snapshots.py", "-k", "help")
 
@@ -185,7 +185,7 @@ def check_transport(scratch):
     objects = [scratch.compile("src/transport/example/example_transport.cpp", like), scratch.compile("src/runtime/example_kind.cpp", like),
                scratch.compile("src/runtime/transport_kinds.cpp")]
     scratch.write("bench/lists_kinds.cpp", LISTS_KINDS)
-    run([scratch.link("rail_model", [*objects, scratch.compile("bench/lists_kinds.cpp", "bench/rail_model.cpp")], ["rail_model.cpp.o"])])
+    run([scratch.link("bootstrap_probe", [*objects, scratch.compile("bench/lists_kinds.cpp", "tests/programs/bootstrap_probe.cpp")], ["bootstrap_probe.cpp.o"])])
     test = "tests/conformance/example_transport_test.cpp"
     need((scratch.tree / test).exists(), "the conformance suite does not run over it")
     scratch.compile(test, "tests/conformance/cma_transport_test.cpp")
@@ -225,7 +225,7 @@ int main() {
 def check_collective(scratch):
     objects = [scratch.compile("src/collectives/collectives.cpp"), scratch.compile("src/api/teams.cpp")]
     scratch.write("bench/calls_collective.cpp", CALLS_COLLECTIVE)
-    program = scratch.link("rail_model", [*objects, scratch.compile("bench/calls_collective.cpp", "bench/rail_model.cpp")], ["rail_model.cpp.o"])
+    program = scratch.link("bootstrap_probe", [*objects, scratch.compile("bench/calls_collective.cpp", "tests/programs/bootstrap_probe.cpp")], ["bootstrap_probe.cpp.o"])
     run([program], env={name: value for name, value in os.environ.items() if not name.startswith("WEFT_")} | {"WEFT_BOOTSTRAP": "single"})
 
 
