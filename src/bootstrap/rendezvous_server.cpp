@@ -124,7 +124,11 @@ void RendezvousServer::pause_accepting(int error) {
 
 void RendezvousServer::add_client(FileDescriptor socket) {
   if (clients_.size() >= options_.pe_count + kStrangersMax) {
-    drop_oldest_stranger();
+    const auto oldest = std::ranges::min_element(
+        strangers_, {}, [this](int stranger) { return clients_.at(stranger)->deadline; });
+    if (oldest != strangers_.end()) {
+      turn_away(*oldest, "too many connections that do not show who they are");
+    }
   }
   const int fd = socket.get();
   auto client = std::make_unique<Client>(Client{
@@ -138,18 +142,6 @@ void RendezvousServer::add_client(FileDescriptor socket) {
   strangers_.insert(fd);
   watch(fd, EPOLLIN, EPOLL_CTL_ADD);
   send(added, frame_of(Message::Challenge, added.nonce));
-}
-
-void RendezvousServer::drop_oldest_stranger() {
-  int oldest = -1;
-  for (const int fd : strangers_) {
-    if (oldest < 0 || clients_.at(fd)->deadline < clients_.at(oldest)->deadline) {
-      oldest = fd;
-    }
-  }
-  if (oldest >= 0) {
-    turn_away(oldest, "too many connections that do not show who they are");
-  }
 }
 
 void RendezvousServer::handle_client(int fd, std::uint32_t events) {

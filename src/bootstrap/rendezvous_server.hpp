@@ -85,7 +85,6 @@ class RendezvousServer {
   void accept_all();
   void pause_accepting(int error);
   void add_client(FileDescriptor socket);
-  void drop_oldest_stranger();
   void handle_client(int fd, std::uint32_t events);
   void send(Client& client, const SharedFrame& frame);
   void update_interest(Client& client);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "src/collectives/tree_place.hpp"
-
 namespace weft::collectives {
 namespace {
 
@@ -19,7 +17,8 @@ Team::Team(rma::Rma& rma, Pe me, Identity identity, std::span<const std::uint32_
       publish_bytes_max_(identity.publish_bytes_max),
       members_(me, std::move(identity.members), node_of),
       words_(rma, members_, id_),
-      on_node_(members_, words_) {}
+      on_node_(members_, words_),
+      leaders_(rma, context_, members_, words_) {}
 
 void Team::take_over() {
   for (std::size_t round = 0; round < sync_counts_.size(); ++round) {
@@ -27,8 +26,7 @@ void Team::take_over() {
   }
   piece_count_ = rma::load_word(&arrivals().pieces.value);
   result_count_ = rma::load_word(&arrivals().results.value);
-  proposal_count_ = rma::load_word(&arrivals().proposals.value);
-  answer_count_ = rma::load_word(&arrivals().answers.value);
+  leaders_.take_over(arrivals());
 }
 
 std::uint64_t Team::published_position(rma::Rma& rma, std::uint32_t id) {
@@ -96,49 +94,10 @@ Status Team::sync_in_tree(std::string_view name) {
 Status Team::agree(AgreedValue& value, FoldValues fold_two, std::string_view name) {
   on_node_.gather(value, fold_two, name);
   if (members_.mate_index() == 0 && !members_.is_on_one_node()) {
-    agree_between_nodes(value, fold_two, name);
+    leaders_.agree(arrivals(), value, fold_two, name);
   }
   on_node_.release(value, name);
   return value.status;
-}
-
-// A node that finds a PE lost says so to its parent all the same, so that no other waits for it.
-void Team::agree_between_nodes(AgreedValue& value, FoldValues fold_two, std::string_view name) {
-  const TreePlace tree{.place = members_.node(),
-                       .count = static_cast<std::uint32_t>(members_.leaders().size())};
-  TeamArrivals& here = arrivals();
-  const auto leader = [&](std::uint32_t node) { return members_.leaders()[node]; };
-  const auto note = [&](Status status) {
-    value.status = value.status == Status::Ok ? status : value.status;
-  };
-  if (tree.child_count() > 0) {
-    proposal_count_ += tree.child_count();
-    note(await_own(here.proposals.value, proposal_count_, name, leader(tree.children_begin())));
-  }
-  for (std::uint32_t child = 0; child < tree.child_count(); ++child) {
-    fold(value, here.proposed[child], fold_two);
-  }
-  if (!tree.is_root()) {
-    here.proposal = value;
-    const Pe parent = leader(tree.parent());
-    note(send(here.proposed[tree.child_index()], here.proposal, here.proposals, parent));
-    const Status heard = await_own(here.answers.value, ++answer_count_, name, parent);
-    note(heard);
-    value = heard == Status::Ok ? here.answer : value;
-  }
-  here.answer = value;
-  for (std::uint32_t child = tree.children_begin(); child < tree.children_end(); ++child) {
-    note(send(here.answer, here.answer, here.answers, leader(child)));
-  }
-  note(rma_.quiet(context_));  // the memory of the values is used again by the next call
-}
-
-// Puts `value`, which the NICs know, to `dest` of a PE, and adds one to its `word`.
-Status Team::send(AgreedValue& dest, const AgreedValue& value, ControlWord& word, Pe to) {
-  const rma::Signal one{
-      .word = rma_.place_of(&word.value, to), .value = 1, .code = rma::AtomicCode::Add};
-  return rma_.put_signal(context_, rma_.place_of(&dest, to), std::as_bytes(std::span(&value, 1)),
-                         one, to, rma::Blocking::No);
 }
 
 Status Team::leave(std::string_view name) {

@@ -18,6 +18,7 @@
 #include "src/collectives/choice.hpp"
 #include "src/collectives/control.hpp"
 #include "src/collectives/control_words.hpp"
+#include "src/collectives/leaders_tree.hpp"
 #include "src/collectives/node_calls.hpp"
 #include "src/collectives/team_members.hpp"
 #include "src/rma/rma.hpp"
@@ -120,9 +121,6 @@ class Team {
  private:
   Status sync_in_tree(std::string_view name);
   Status disseminate(std::span<const Pe> pes, std::uint32_t place, std::string_view name);
-  // Of the nodes' leaders, with the values of their nodes.
-  void agree_between_nodes(AgreedValue& value, FoldValues fold_two, std::string_view name);
-  Status send(AgreedValue& dest, const AgreedValue& value, ControlWord& word, Pe to);
 
   rma::Rma& rma_;
   rma::Context context_;
@@ -131,12 +129,11 @@ class Team {
   TeamMembers members_;
   ControlWords words_;
   NodeCalls on_node_;
+  LeadersTree leaders_;
   // The values of this PE's words that have been awaited since the process started.
   std::array<std::uint64_t, kRoundCountMax> sync_counts_{};
   std::uint64_t piece_count_ = 0;
   std::uint64_t result_count_ = 0;
-  std::uint64_t proposal_count_ = 0;
-  std::uint64_t answer_count_ = 0;
 };
 
 }  // namespace weft::collectives
