@@ -18,7 +18,7 @@ namespace weft::bootstrap {
 
 inline constexpr std::uint32_t kFrameMagic = 0x54464557;  // "WEFT"
 // Incremented whenever a frame's meaning changes; both ends must have the same version.
-inline constexpr std::uint16_t kFrameVersion = 4;
+inline constexpr std::uint16_t kFrameVersion = 3;
 inline constexpr std::size_t kFrameHeaderBytes = 12;
 
 struct BootstrapFrame {

@@ -67,13 +67,10 @@ struct Handshake {
 [[nodiscard]] Digest client_proof(std::string_view secret, const Handshake& handshake);
 [[nodiscard]] Digest server_proof(std::string_view secret, const Handshake& handshake);
 
-// Packs all PEs' blobs into one payload, and unpacks them. What a PE has in common with the one
-// before it is not repeated: PEs of a node differ in a few words, and those of a barrier in none.
-// unpack throws Error (InvalidArgument) for invalid input, for more than count_max blobs, or for
-// more than kGatheredBytesMax in all.
+// Packs all PEs' blobs into one payload, and unpacks them. unpack throws Error (InvalidArgument)
+// for invalid input.
 [[nodiscard]] Blob pack_blobs(std::span<const Blob> blobs);
-[[nodiscard]] std::vector<Blob> unpack_blobs(std::span<const std::byte> packed,
-                                             std::uint32_t count_max);
+[[nodiscard]] std::vector<Blob> unpack_blobs(std::span<const std::byte> packed);
 
 // "PE 3", "PEs 3, 7", or the first 16 "and 40 more".
 [[nodiscard]] std::string format_pes(std::span<const Pe> pes);

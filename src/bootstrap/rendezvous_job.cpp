@@ -72,7 +72,6 @@ void RendezvousJob::handle(Pe pe, const BootstrapFrame& frame) {
     members_[pe.value].has_left = true;
     const std::span why(frame.payload);
     members_[pe.value].why_left = {reinterpret_cast<const char*>(why.data()), why.size()};
-    absent_.push_back(pe);
     check_absent();
     return;
   }
@@ -100,7 +99,6 @@ void RendezvousJob::handle(Pe pe, const BootstrapFrame& frame) {
 void RendezvousJob::note_closed(Pe pe) {
   if (members_[pe.value].is_resting) {
     members_[pe.value].has_left = true;
-    absent_.push_back(pe);
     check_absent();
     return;
   }
@@ -154,39 +152,33 @@ void RendezvousJob::complete_round() {
   blobs_.assign(options_.pe_count, {});
 }
 
-// Without waiting for the deadline. While nobody waits, PEs that have finalized are no failure.
+// Fails a round that a PE can no longer join, without waiting for the deadline.
 void RendezvousJob::check_absent() {
   if (arrived_count_ == 0 || has_ended()) {
     return;
   }
-  // A process whose end was reported may have joined before, and the rendezvous heard of it later.
-  const auto first = std::ranges::find_if(absent_, [this](Pe pe) {
+  for (const Pe pe : missing()) {
     const Member& member = members_[pe.value];
-    return !has_arrived_[pe.value] && (member.has_left || !member.has_joined);
-  });
-  if (first == absent_.end()) {
-    return;
-  }
-  const Member& member = members_[first->value];
-  if (member.has_left) {
-    fail_all(Status::PeerLost,
-             fmt::format("PE {} has left the job ({}) while {} of {} wait for it", first->value,
-                         member.why_left.empty() ? std::string("it finalized")
-                                                 : "it could not start: " + member.why_left,
-                         arrived_count_, options_.pe_count));
-  } else {
-    first_lost_ = *first;
-    fail_all(Status::PeerLost,
-             fmt::format("PE {} {} before it joined the job", first->value, member.exit));
+    if (member.has_left) {
+      fail_all(Status::PeerLost,
+               fmt::format("PE {} has left the job ({}) while {} of {} wait for it", pe.value,
+                           member.why_left.empty() ? std::string("it finalized")
+                                                   : "it could not start: " + member.why_left,
+                           arrived_count_, options_.pe_count));
+      return;
+    }
+    if (!member.has_joined && !member.exit.empty()) {
+      first_lost_ = pe;
+      fail_all(Status::PeerLost,
+               fmt::format("PE {} {} before it joined the job", pe.value, member.exit));
+      return;
+    }
   }
 }
 
 void RendezvousJob::note_exit(Pe pe, const std::string& how) {
   members_[pe.value].exit = how;
-  if (!members_[pe.value].has_joined) {
-    absent_.push_back(pe);
-    check_absent();
-  }
+  check_absent();
 }
 
 void RendezvousJob::fail_all(Status status, const std::string& why) {

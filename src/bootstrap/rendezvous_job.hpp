@@ -97,7 +97,6 @@ class RendezvousJob {
   // Rounds: 0 is joining, each later one an allgather.
   void arrive(Pe pe, Blob blob);
   void complete_round();
-  // Fails the round if it waits for a PE that will not come.
   void check_absent();
   [[nodiscard]] std::vector<Pe> missing() const;
 
@@ -113,7 +112,6 @@ class RendezvousJob {
   std::vector<bool> has_arrived_;  // by PE, in this round
   std::vector<Blob> blobs_;        // by PE, in this round
   std::uint32_t arrived_count_ = 0;
-  std::vector<Pe> absent_;  // left, or ended before they joined: few, looked at on each arrival
   std::optional<Clock::time_point> round_deadline_;  // set by the round's first PE
   std::optional<Clock::time_point> report_at_;       // set by it too
 

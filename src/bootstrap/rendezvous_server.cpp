@@ -124,11 +124,7 @@ void RendezvousServer::pause_accepting(int error) {
 
 void RendezvousServer::add_client(FileDescriptor socket) {
   if (clients_.size() >= options_.pe_count + kStrangersMax) {
-    const auto oldest = std::ranges::min_element(
-        strangers_, {}, [this](int stranger) { return clients_.at(stranger)->deadline; });
-    if (oldest != strangers_.end()) {
-      turn_away(*oldest, "too many connections that do not show who they are");
-    }
+    drop_oldest_stranger();
   }
   const int fd = socket.get();
   auto client = std::make_unique<Client>(Client{
@@ -139,9 +135,20 @@ void RendezvousServer::add_client(FileDescriptor socket) {
       .pe = std::nullopt,
   });
   Client& added = *clients_.emplace(fd, std::move(client)).first->second;
-  strangers_.insert(fd);
   watch(fd, EPOLLIN, EPOLL_CTL_ADD);
   send(added, frame_of(Message::Challenge, added.nonce));
+}
+
+void RendezvousServer::drop_oldest_stranger() {
+  int oldest = -1;
+  for (const auto& [fd, client] : clients_) {
+    if (!client->pe && (oldest < 0 || client->deadline < clients_.at(oldest)->deadline)) {
+      oldest = fd;
+    }
+  }
+  if (oldest >= 0) {
+    turn_away(oldest, "too many connections that do not show who they are");
+  }
 }
 
 void RendezvousServer::handle_client(int fd, std::uint32_t events) {
@@ -168,7 +175,7 @@ void RendezvousServer::handle_client(int fd, std::uint32_t events) {
   client.connection.flush();
   update_interest(client);
   if (client.is_refused && !client.connection.has_unsent()) {
-    drop(fd);
+    clients_.erase(fd);
   }
 }
 
@@ -192,11 +199,6 @@ void RendezvousServer::turn_away(int fd, const std::string& why) {
   log::at(stranger_count_ == 1 ? log::Level::Warn : log::Level::Debug,
           "the rendezvous at {} turned away {}: {}; the job goes on{}", to_string(address()),
           client.name, why, stranger_count_ == 1 ? " (later ones are only counted)" : "");
-  drop(fd);
-}
-
-void RendezvousServer::drop(int fd) {
-  strangers_.erase(fd);
   clients_.erase(fd);
 }
 
@@ -204,13 +206,13 @@ void RendezvousServer::lose(int fd) {
   const std::optional<Pe> pe = clients_.at(fd)->pe;
   if (!pe) {
     if (clients_.at(fd)->is_refused) {
-      drop(fd);
+      clients_.erase(fd);
     } else {
       turn_away(fd, "it closed before it showed who it is");
     }
     return;
   }
-  drop(fd);
+  clients_.erase(fd);
   joined_[pe->value] = nullptr;
   job_.note_closed(*pe);
 }
@@ -254,7 +256,6 @@ void RendezvousServer::handle_hello(Client& client, const BootstrapFrame& frame)
   }
   send(client, frame_of(Message::Welcome, server_proof(options_.secret, handshake)));
   client.pe = handshake.pe;
-  strangers_.erase(client.connection.input());
   client.connection.set_payload_bytes_max(kBlobBytesMax);
   joined_[handshake.pe.value] = &client;
   job_.join(handshake.pe);
@@ -275,8 +276,8 @@ void RendezvousServer::tell(Pe pe, const SharedFrame& frame) {
 void RendezvousServer::check_deadlines() {
   const auto now = Clock::now();
   std::vector<int> silent;
-  for (const int fd : strangers_) {
-    if (clients_.at(fd)->deadline <= now) {
+  for (const auto& [fd, client] : clients_) {
+    if (!client->pe && client->deadline <= now) {
       silent.push_back(fd);
     }
   }
@@ -293,8 +294,10 @@ void RendezvousServer::check_deadlines() {
 
 void RendezvousServer::arm_timer() {
   auto next = Clock::time_point::max();
-  for (const int fd : strangers_) {
-    next = std::min(next, clients_.at(fd)->deadline);
+  for (const auto& [fd, client] : clients_) {
+    if (!client->pe) {
+      next = std::min(next, client->deadline);
+    }
   }
   next = std::min({next, job_.next_check(), accept_again_.value_or(next)});
   itimerspec when{};  // zero disarms; setting an armed timer also clears its readability

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -85,12 +84,11 @@ class RendezvousServer {
   void accept_all();
   void pause_accepting(int error);
   void add_client(FileDescriptor socket);
+  void drop_oldest_stranger();
   void handle_client(int fd, std::uint32_t events);
   void send(Client& client, const SharedFrame& frame);
   void update_interest(Client& client);
   void turn_away(int fd, const std::string& why);
-  // Closes the connection.
-  void drop(int fd);
   void lose(int fd);
 
   // Messages.
@@ -109,7 +107,6 @@ class RendezvousServer {
   FileDescriptor epoll_;
   FileDescriptor timer_;
   Clients clients_;              // by descriptor
-  std::set<int> strangers_;      // those that have not joined: few, looked at after each event
   std::vector<Client*> joined_;  // by PE; null: not connected
   RendezvousJob job_;
   std::uint64_t stranger_count_ = 0;

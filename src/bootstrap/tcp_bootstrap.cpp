@@ -96,7 +96,7 @@ std::vector<Blob> TcpBootstrap::allgather(std::span<const std::byte> mine) {
   const BootstrapFrame gathered = expect(Message::Gathered);
   FieldReader fields(gathered.payload);
   const std::uint32_t round = fields.u32();
-  std::vector<Blob> blobs = unpack_blobs(fields.rest(), options_.pe_count);
+  std::vector<Blob> blobs = unpack_blobs(fields.rest());
   WEFT_CHECK(round == round_ && blobs.size() == options_.pe_count,
              "round {} of {} blobs came in round {}", round, blobs.size(), round_);
   ++round_;

@@ -69,6 +69,13 @@ Status Collectives::barrier_all(rma::Context& context) {
   return quiet == Status::Ok ? sync : quiet;
 }
 
+Status Collectives::exchange(Team& team,
+                             const CollectiveRequest& mine,
+                             std::span<CollectiveRequest> all) {
+  return exchange(team, {"a collective allocation", std::as_bytes(std::span(&mine, 1)),
+                         std::as_writable_bytes(all)});
+}
+
 Status Collectives::exchange(Team& team, const Notes& notes) {
   return team.members().is_on_one_node() ? on_node::exchange(team, notes)
                                          : between_nodes::exchange(team, notes);

@@ -63,8 +63,12 @@ class Collectives {
 
   // ---- On a team. `dest` and `source` are symmetric.
 
-  // Shows all members a note of each, of at most kNoteBytesMax bytes, in any memory. Where the
-  // members' lengths differ, what lies beyond the shorter one is undefined.
+  // `all` receives the requests of all members.
+  static Status exchange(Team& team,
+                         const CollectiveRequest& mine,
+                         std::span<CollectiveRequest> all);
+  // Of at most kNoteBytesMax bytes each, in any memory. Where the members' lengths differ, what
+  // lies beyond the shorter one is undefined.
   static Status exchange(Team& team, const Notes& notes);
   static Status alltoall(Team& team, Sides sides, std::size_t bytes_per_pe);
   static Status alltoalls(Team& team, Sides sides, const Strides& strides);

@@ -11,7 +11,6 @@
 #include <cstdint>
 
 #include "src/base/ids.hpp"
-#include "src/base/status.hpp"
 #include "src/base/word_bell.hpp"
 
 namespace weft::collectives {
@@ -26,7 +25,7 @@ struct alignas(kCacheLineBytes) ControlWord {
 };
 
 // A PE's arguments in a collective allocation or team creation, for all PEs to compare.
-struct CollectiveRequest {
+struct alignas(kCacheLineBytes) CollectiveRequest {
   std::uint64_t kind = 0;
   std::uint64_t bytes = 0;
   std::uint64_t alignment = 0;
@@ -48,17 +47,6 @@ struct alignas(kCacheLineBytes) MeetingRecord {
 
 // The longest note of Collectives::exchange.
 inline constexpr std::size_t kNoteBytesMax = 256;
-
-// The children of a PE in the tree of its node's PEs, and of a node in the tree of the nodes.
-inline constexpr std::uint32_t kTreeArity = 8;
-// The longest value of Team::agree.
-inline constexpr std::size_t kAgreedBytesMax = 112;
-
-// What a PE tells its parent or its children in a tree.
-struct alignas(kCacheLineBytes) AgreedValue {
-  Status status = Status::Ok;  // if it is not, the bytes mean nothing
-  alignas(16) std::array<std::byte, kAgreedBytesMax> bytes{};
-};
 
 inline constexpr std::size_t kTeamBytes = std::size_t{132} << 10U;
 inline constexpr std::size_t kPublishBytes = std::size_t{64} << 10U;
@@ -83,11 +71,7 @@ struct TeamControl {
   std::array<Publication, 2> published;  // of even and odd calls
   ControlWord ready;                     // the last call in which others may read this PE's `dest`
   ControlWord done;                      // the last call in which this PE has finished reading
-  ControlWord gathered;  // the last call that all below this PE in the node's tree have entered
-  AgreedValue gathered_value;  // theirs, of that call
-  ControlWord released;        // the last call that those below this PE, or this leader's node, may
-                               // leave
-  AgreedValue released_value;  // that of all members, of that call
+  ControlWord released;                  // the last sync that this leader's node may leave
 };
 
 static_assert(sizeof(TeamControl) <= kTeamBytes);
@@ -104,11 +88,6 @@ struct TeamArrivals {
   ControlWord results;                            // as above, for results of reductions
   alignas(kCacheLineBytes)
       std::array<std::byte, kNoteBytesMax> note;  // read by peers between two syncs
-  ControlWord proposals;  // the number of values that came from the node's children, in all calls
-  ControlWord answers;    // the number of values that came from its parent
-  std::array<AgreedValue, kTreeArity> proposed;  // by child
-  AgreedValue proposal;                          // this node's: what its parent gets
-  AgreedValue answer;                            // from its parent, and for its children
 };
 
 // The part of the control bytes that other nodes access: only this is registered with the NICs,

@@ -31,12 +31,10 @@ Status ControlWords::wait(MemberWord word, std::uint64_t least, std::string_view
       members_.others(), [&] { return AwaitedWords(place_of(word)); });
 }
 
-void ControlWords::show(std::uint64_t& word,
-                        std::uint64_t value,
-                        std::span<const std::uint32_t> readers) {
+void ControlWords::show(std::uint64_t& word, std::uint64_t value) {
   rma::store_word(&word, value);
   const WordPlace place = place_of({members_.index(), word});
-  for (const std::uint32_t mate : readers) {
+  for (const std::uint32_t mate : members_.mates()) {
     if (mate != members_.index()) {
       rma_.doorbells().ring(members_.pe(mate), place);
     }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -38,10 +37,7 @@ class ControlWords {
   Status wait(MemberWord word, std::uint64_t least, std::string_view name, Pe whom);
 
   // Stores a word of this PE, and wakes the mates that wait for it.
-  void show(std::uint64_t& word, std::uint64_t value) { show(word, value, members_.mates()); }
-
-  // The same, if only these mates wait for it.
-  void show(std::uint64_t& word, std::uint64_t value, std::span<const std::uint32_t> readers);
+  void show(std::uint64_t& word, std::uint64_t value);
 
  private:
   [[nodiscard]] WordPlace place_of(const MemberWord& word) const;

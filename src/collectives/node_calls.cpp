@@ -1,10 +1,5 @@
 #include "src/collectives/node_calls.hpp"
 
-#include <array>
-#include <span>
-
-#include "src/collectives/tree_place.hpp"
-
 namespace weft::collectives {
 
 void NodeCalls::start(std::uint64_t position) {
@@ -45,51 +40,6 @@ Status NodeCalls::await_all_entries(std::string_view name) {
   }
   all_have_entered();
   return Status::Ok;
-}
-
-// The position is stored where mates look for it that follow this call in another way; none of them
-// waits for it.
-void NodeCalls::gather(AgreedValue& value, FoldValues fold_two, std::string_view name) {
-  const Mates& mates = members_.mates();
-  const TreePlace tree{.place = members_.mate_index(),
-                       .count = static_cast<std::uint32_t>(mates.size())};
-  ++position_;
-  words_.show(words_.own().published[position_ % 2].position, position_, {});
-  for (std::uint32_t child = tree.children_begin(); child < tree.children_end(); ++child) {
-    const std::uint32_t mate = mates[child];
-    const Status status = await_word(&TeamControl::gathered, mate, name);
-    if (status != Status::Ok) {
-      value.status = status;
-      break;
-    }
-    fold(value, words_.of(mate).gathered_value, fold_two);
-  }
-  if (!tree.is_root()) {
-    words_.own().gathered_value = value;
-    const std::array parent{mates[tree.parent()]};
-    words_.show(words_.own().gathered.value, position_, parent);
-  }
-}
-
-void NodeCalls::release(AgreedValue& value, std::string_view name) {
-  const Mates& mates = members_.mates();
-  const TreePlace tree{.place = members_.mate_index(),
-                       .count = static_cast<std::uint32_t>(mates.size())};
-  if (!tree.is_root()) {
-    const std::uint32_t parent = mates[tree.parent()];
-    const Status status = await_word(&TeamControl::released, parent, name);
-    if (status == Status::Ok) {
-      value = words_.of(parent).released_value;
-    } else {
-      value.status = status;
-    }
-  }
-  words_.own().released_value = value;
-  words_.show(words_.own().released.value, position_,
-              std::span(mates).subspan(tree.children_begin(), tree.child_count()));
-  if (value.status == Status::Ok) {
-    all_have_entered();
-  }
 }
 
 void NodeCalls::show_word(ControlWord TeamControl::* word) {

@@ -11,24 +11,12 @@
 #include <cstdint>
 #include <string_view>
 
-#include "src/base/function_ref.hpp"
 #include "src/base/status.hpp"
 #include "src/collectives/control.hpp"
 #include "src/collectives/control_words.hpp"
 #include "src/collectives/team_members.hpp"
 
 namespace weft::collectives {
-
-// Combines the bytes of two values. The trees' shapes decide in which order.
-using FoldValues = FunctionRef<void(AgreedValue& into, const AgreedValue& from)>;
-
-inline void fold(AgreedValue& into, const AgreedValue& from, FoldValues fold_two) {
-  if (into.status == Status::Ok && from.status == Status::Ok) {
-    fold_two(into, from);
-  } else if (into.status == Status::Ok) {
-    into.status = from.status;
-  }
-}
 
 class NodeCalls {
  public:
@@ -59,16 +47,6 @@ class NodeCalls {
   [[nodiscard]] const std::byte* published(std::uint32_t mate) const {
     return words_.of(mate).published[position_ % 2].data.data();
   }
-
-  // A call in two halves, over a tree of the node's PEs whose root is the first of them. A PE reads
-  // words of its parent and its children alone, and wakes these alone.
-  //
-  // Enters the next call, waits until all below this PE have entered it, and combines their values
-  // with `value`. The root has that of all mates then; others show it to their parents. A wait that
-  // fails is the value's status.
-  void gather(AgreedValue& value, FoldValues fold_two, std::string_view name);
-  // The second half: the root passes on its value, which all others receive.
-  void release(AgreedValue& value, std::string_view name);
 
   // Waits until `word` of a mate's control has reached this call.
   Status await_word(ControlWord TeamControl::* word, std::uint32_t mate, std::string_view name);

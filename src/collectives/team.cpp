@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace weft::collectives {
-namespace {
-
-// Up to so many PEs of a node each look at all others: one step, where a tree takes four.
-constexpr std::size_t kLooksAtAllMax = 16;
-
-}  // namespace
 
 Team::Team(rma::Rma& rma, Pe me, Identity identity, std::span<const std::uint32_t> node_of)
     : rma_(rma),
@@ -17,8 +11,7 @@ Team::Team(rma::Rma& rma, Pe me, Identity identity, std::span<const std::uint32_
       publish_bytes_max_(identity.publish_bytes_max),
       members_(me, std::move(identity.members), node_of),
       words_(rma, members_, id_),
-      on_node_(members_, words_),
-      leaders_(rma, context_, members_, words_) {}
+      on_node_(members_, words_) {}
 
 void Team::take_over() {
   for (std::size_t round = 0; round < sync_counts_.size(); ++round) {
@@ -26,7 +19,6 @@ void Team::take_over() {
   }
   piece_count_ = rma::load_word(&arrivals().pieces.value);
   result_count_ = rma::load_word(&arrivals().results.value);
-  leaders_.take_over(arrivals());
 }
 
 std::uint64_t Team::published_position(rma::Rma& rma, std::uint32_t id) {
@@ -61,9 +53,6 @@ Status Team::await_results(std::uint64_t more, std::string_view name, Pe whom) {
 }
 
 Status Team::sync(std::string_view name) {
-  if (members_.mates().size() > kLooksAtAllMax) {
-    return sync_in_tree(name);
-  }
   on_node_.enter();
   if (members_.is_on_one_node()) {
     return on_node_.await_all_entries(name);
@@ -78,26 +67,6 @@ Status Team::sync(std::string_view name) {
   }
   on_node_.show_word(&TeamControl::released);
   return status;
-}
-
-Status Team::sync_in_tree(std::string_view name) {
-  AgreedValue value;
-  on_node_.gather(value, [](AgreedValue&, const AgreedValue&) {}, name);
-  const bool is_leader = members_.mate_index() == 0;
-  if (is_leader && !members_.is_on_one_node() && value.status == Status::Ok) {
-    value.status = disseminate(members_.leaders(), members_.node(), name);
-  }
-  on_node_.release(value, name);
-  return value.status;
-}
-
-Status Team::agree(AgreedValue& value, FoldValues fold_two, std::string_view name) {
-  on_node_.gather(value, fold_two, name);
-  if (members_.mate_index() == 0 && !members_.is_on_one_node()) {
-    leaders_.agree(arrivals(), value, fold_two, name);
-  }
-  on_node_.release(value, name);
-  return value.status;
 }
 
 Status Team::leave(std::string_view name) {

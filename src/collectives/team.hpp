@@ -18,7 +18,6 @@
 #include "src/collectives/choice.hpp"
 #include "src/collectives/control.hpp"
 #include "src/collectives/control_words.hpp"
-#include "src/collectives/leaders_tree.hpp"
 #include "src/collectives/node_calls.hpp"
 #include "src/collectives/team_members.hpp"
 #include "src/rma/rma.hpp"
@@ -108,18 +107,13 @@ class Team {
     return words_.wait({index(), word}, least, name, whom);
   }
 
-  // Returns when all members have entered. On a small node two steps, on others a tree; between the
-  // nodes' leaders a dissemination.
+  // Returns when all members have entered. Two steps on the node, and a dissemination between the
+  // nodes' leaders.
   Status sync(std::string_view name);
-  // A sync in which all members get one value: theirs, combined in any order. O(log size) steps; a
-  // member hears only from its neighbours in two trees, of its node's PEs and of the nodes. Its
-  // status is what this returns, the same for all members that do not find a PE lost themselves.
-  Status agree(AgreedValue& value, FoldValues fold_two, std::string_view name);
   // The last sync: after it returns, no member reads another member's memory.
   Status leave(std::string_view name);
 
  private:
-  Status sync_in_tree(std::string_view name);
   Status disseminate(std::span<const Pe> pes, std::uint32_t place, std::string_view name);
 
   rma::Rma& rma_;
@@ -129,7 +123,6 @@ class Team {
   TeamMembers members_;
   ControlWords words_;
   NodeCalls on_node_;
-  LeadersTree leaders_;
   // The values of this PE's words that have been awaited since the process started.
   std::array<std::uint64_t, kRoundCountMax> sync_counts_{};
   std::uint64_t piece_count_ = 0;

@@ -1,10 +1,9 @@
 #include "src/collectives/team_maker.hpp"
 
 #include <algorithm>
-#include <string_view>
-#include <vector>
+#include <optional>
 
-#include "src/collectives/agreed.hpp"
+#include "src/collectives/algorithms.hpp"
 
 namespace weft::collectives {
 namespace {
@@ -19,53 +18,92 @@ std::vector<std::uint32_t> indices_of(const TeamRange& range) {
   return indices;
 }
 
-// A CollectiveRequest has room for the proposal of one PE.
-std::uint64_t pack(std::int32_t low, std::uint64_t high) {
-  return static_cast<std::uint32_t>(low) | high << 32U;
+// What PEs exchange when they create a team; a CollectiveRequest carries it.
+struct SplitProposal {
+  TeamRange range;
+  TeamNumbers free_ids;
+
+  [[nodiscard]] CollectiveRequest encode() const {
+    const TeamNumbers::Words& ids = free_ids.words();
+    return {.kind = pack(range.start, static_cast<std::uint64_t>(range.stride)),
+            .bytes = pack(range.size, ids[2]),
+            .alignment = ids[0],
+            .offset = ids[1]};
+  }
+
+  static SplitProposal decode(const CollectiveRequest& request) {
+    return {.range = {.start = static_cast<std::int32_t>(request.kind),
+                      .stride = static_cast<std::int32_t>(request.kind >> 32U),
+                      .size = static_cast<std::int32_t>(request.bytes)},
+            .free_ids = TeamNumbers({request.alignment, request.offset, request.bytes >> 32U})};
+  }
+
+ private:
+  static std::uint64_t pack(std::int32_t low, std::uint64_t high) {
+    return static_cast<std::uint32_t>(low) | high << 32U;
+  }
+};
+
+// The same for the second exchange.
+struct SplitClaim {
+  bool has_id = false;         // this PE has claimed the number that all have free
+  std::uint64_t position = 0;  // the last that it published in the number's control words
+
+  [[nodiscard]] CollectiveRequest encode() const {
+    return {.kind = has_id ? 1U : 0U, .offset = position};
+  }
+
+  static SplitClaim decode(const CollectiveRequest& request) {
+    return {.has_id = request.kind == 1, .position = request.offset};
+  }
+};
+
+// The numbers that all members of the new team have free, or a member of the parent whose range
+// differs from member 0's.
+struct Agreement {
+  TeamNumbers free_ids = TeamNumbers::all_from(0);
+  std::optional<std::uint32_t> other;
+};
+
+Agreement compare(std::span<const CollectiveRequest> proposals) {
+  Agreement agreement;
+  const TeamRange range = SplitProposal::decode(proposals[0]).range;
+  for (std::uint32_t i = 0; i < proposals.size() && !agreement.other; ++i) {
+    const SplitProposal proposal = SplitProposal::decode(proposals[i]);
+    if (proposal.range != range) {
+      agreement.other = i;
+    }
+  }
+  if (!agreement.other) {
+    for (const std::uint32_t member : indices_of(range)) {
+      agreement.free_ids.keep_those_of(SplitProposal::decode(proposals[member]).free_ids);
+    }
+  }
+  return agreement;
 }
 
-CollectiveRequest encode(const TeamRange& range, const TeamNumbers& free_ids) {
-  const TeamNumbers::Words& ids = free_ids.words();
-  return {.kind = pack(range.start, static_cast<std::uint64_t>(range.stride)),
-          .bytes = pack(range.size, ids[2]),
-          .alignment = ids[0],
-          .offset = ids[1]};
+bool all_have_id(std::span<const CollectiveRequest> claims) {
+  return std::ranges::all_of(
+      claims, [](const CollectiveRequest& one) { return SplitClaim::decode(one).has_id; });
 }
 
-TeamRange range_in(const CollectiveRequest& request) {
-  return {.start = static_cast<std::int32_t>(request.kind),
-          .stride = static_cast<std::int32_t>(request.kind >> 32U),
-          .size = static_cast<std::int32_t>(request.bytes)};
+// The last position that a member of the new team has published.
+std::uint64_t last_position(std::span<const CollectiveRequest> claims, const TeamRange& range) {
+  std::uint64_t position = 0;
+  for (const std::uint32_t member : indices_of(range)) {
+    position = std::max(position, SplitClaim::decode(claims[member]).position);
+  }
+  return position;
 }
 
-TeamNumbers free_ids_in(const CollectiveRequest& request) {
-  return TeamNumbers({request.alignment, request.offset, request.bytes >> 32U});
+Status exchange_in(Team& team, const CollectiveRequest& mine, std::span<CollectiveRequest> all) {
+  const Notes notes{"the creation of a team", std::as_bytes(std::span(&mine, 1)),
+                    std::as_writable_bytes(all)};
+  return team.members().is_on_one_node() ? on_node::exchange(team, notes)
+                                         : between_nodes::exchange(team, notes);
 }
 
 }  // namespace
-
-// What PEs propose when they create a team: whether their ranges are the same, and the numbers that
-// all members of the new team have free.
-struct TeamMaker::Proposal {
-  Comparison<TeamRange> ranges;
-  TeamNumbers free_ids;
-
-  static void fold(Proposal& into, const Proposal& from) {
-    collectives::fold(into.ranges, from.ranges);
-    into.free_ids.keep_those_of(from.free_ids);
-  }
-};
-
-// What they find next.
-struct TeamMaker::SplitClaim {
-  bool has_id = false;         // all have claimed the number that all have free
-  std::uint64_t position = 0;  // the last that one of them published in its control words
-
-  static void fold(SplitClaim& into, const SplitClaim& from) {
-    into.has_id = into.has_id && from.has_id;
-    into.position = std::max(into.position, from.position);
-  }
-};
 
 TeamMaker::TeamMaker(rma::Rma& rma,
                      Pe me,
@@ -77,39 +115,41 @@ TeamMaker::TeamMaker(rma::Rma& rma,
       publish_bytes_max_(settings.publish_bytes_max),
       free_ids_(TeamNumbers::all_from(settings.first_id)) {}
 
-// In two steps: the ranges and the free team numbers; then whether all members could claim a number
-// that all of them have free, and the position of its control words. If another thread claimed the
-// number in between, they retry without it. A number is the members' alone: disjoint teams may have
-// the same.
+// Two exchanges: the ranges and the free team numbers; then whether all members could claim a
+// number that all of them have free, and the position of its control words. If another thread
+// claimed the number in between, they retry without it. A number is the members' alone: disjoint
+// teams may have the same.
 TeamMaker::Split TeamMaker::create(const Creators& creators, const TeamRange& range) {
-  const bool is_member = std::ranges::count(indices_of(range), creators.index) != 0;
+  std::vector<CollectiveRequest> all(creators.count);
   while (true) {
-    Proposal proposal{.ranges = comparison_of(range, creators.index),
-                      .free_ids = TeamNumbers::all_from(0)};
-    if (is_member) {
+    SplitProposal mine{.range = range, .free_ids = {}};
+    {
       const std::unique_lock lock(mutex_);
-      proposal.free_ids = free_ids_;
+      mine.free_ids = free_ids_;
     }
-    Status status = creators.combine_proposals(proposal);
+    Status status = creators.exchange(mine.encode(), all);
     if (status != Status::Ok) {
       return {.status = status};
     }
-    if (proposal.ranges.differs) {
-      return {.status = Status::Mismatch, .other = proposal.ranges.other_index};
+    const Agreement agreed = compare(all);
+    if (agreed.other) {
+      return {.status = Status::Mismatch, .other = *agreed.other};
     }
-    if (proposal.free_ids.is_empty()) {
+    if (agreed.free_ids.is_empty()) {
       return {.status = Status::OutOfMemory};
     }
-    const Claim claimed = is_member ? claim(proposal.free_ids) : Claim{.is_mine = true};
+    const bool is_member = std::ranges::count(indices_of(range), creators.index) != 0;
+    const Claim claimed = is_member ? claim(agreed.free_ids) : Claim{.is_mine = true};
     std::unique_ptr<Team> team = claimed.is_mine ? enter(creators, range, claimed.id) : nullptr;
-    SplitClaim claims{.has_id = claimed.is_mine,
-                      .position = team == nullptr ? 0 : Team::published_position(rma_, claimed.id)};
-    status = creators.combine_claims(claims);
-    if (status == Status::Ok && claims.has_id) {
+    const SplitClaim result{
+        .has_id = claimed.is_mine,
+        .position = team == nullptr ? 0 : Team::published_position(rma_, claimed.id)};
+    status = creators.exchange(result.encode(), all);
+    if (status == Status::Ok && all_have_id(all)) {
       if (team == nullptr) {
         return {};
       }
-      team->on_node().start(claims.position);
+      team->on_node().start(last_position(all, range));
       const std::unique_lock lock(mutex_);
       teams_.push_back(std::move(team));
       return {.team = teams_.back().get()};
@@ -153,13 +193,11 @@ std::unique_ptr<Team> TeamMaker::enter(const Creators& creators,
 }
 
 TeamMaker::Split TeamMaker::split(Team& parent, const TeamRange& range) {
-  constexpr std::string_view kName = "the creation of a team";
-  const auto proposals = [&](Proposal& mine) { return agree(parent, mine, Proposal::fold, kName); };
-  const auto claims = [&](SplitClaim& mine) {
-    return agree(parent, mine, SplitClaim::fold, kName);
+  const auto exchange_all = [&](const CollectiveRequest& mine, std::span<CollectiveRequest> all) {
+    return exchange_in(parent, mine, all);
   };
   const auto pe = [&](std::uint32_t index) { return parent.pe(index); };
-  return create({parent.index(), proposals, claims, pe}, range);
+  return create({parent.size(), parent.index(), exchange_all, pe}, range);
 }
 
 MeetingId TeamMaker::make_id() {
@@ -169,27 +207,11 @@ MeetingId TeamMaker::make_id() {
 
 TeamMaker::Split TeamMaker::join(MeetingId id, Meeting::Place place) {
   Meeting meeting(rma_, me_, id, place);
-  std::vector<CollectiveRequest> all(place.count);
-  const auto proposals = [&](Proposal& mine) {
-    const Status status = meeting.exchange(encode(mine.ranges.first, mine.free_ids), all);
-    for (std::uint32_t i = 0; i < all.size() && status == Status::Ok; ++i) {
-      if (i != place.index) {
-        Proposal::fold(
-            mine, {.ranges = comparison_of(range_in(all[i]), i), .free_ids = free_ids_in(all[i])});
-      }
-    }
-    return status;
-  };
-  const auto claims = [&](SplitClaim& mine) {
-    const Status status =
-        meeting.exchange({.kind = mine.has_id ? 1U : 0U, .offset = mine.position}, all);
-    for (const CollectiveRequest& one : all) {
-      SplitClaim::fold(mine, {.has_id = one.kind == 1, .position = one.offset});
-    }
-    return status;
+  const auto exchange_all = [&](const CollectiveRequest& mine, std::span<CollectiveRequest> all) {
+    return meeting.exchange(mine, all);
   };
   const auto pe = [&](std::uint32_t index) { return meeting.pes()[index]; };
-  return create({place.index, proposals, claims, pe},
+  return create({place.count, place.index, exchange_all, pe},
                 {0, 1, static_cast<std::int32_t>(place.count)});
 }
 

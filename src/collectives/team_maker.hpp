@@ -54,15 +54,12 @@ class TeamMaker {
   [[nodiscard]] bool has(const Team* team);
 
  private:
-  struct Proposal;
-  struct SplitClaim;
-
-  // The PEs that create a team, and how they combine what each of them has into that of all.
+  // The PEs that create a team, and how they exchange requests.
   struct Creators {
+    std::uint32_t count = 0;
     std::uint32_t index = 0;  // of this PE
-    FunctionRef<Status(Proposal&)> combine_proposals;
-    FunctionRef<Status(SplitClaim&)> combine_claims;
-    FunctionRef<Pe(std::uint32_t index)> pe;  // after they have combined something
+    FunctionRef<Status(const CollectiveRequest& mine, std::span<CollectiveRequest> all)> exchange;
+    FunctionRef<Pe(std::uint32_t index)> pe;  // after an exchange
   };
 
   struct Claim {

@@ -46,22 +46,24 @@ std::string describe(const collectives::CollectiveRequest& request) {
 
 }  // namespace
 
-std::optional<std::string> disagreement(
-    std::string_view name,
-    const collectives::Comparison<collectives::CollectiveRequest>& requests) {
-  if (!requests.differs) {
-    return std::nullopt;
+std::optional<std::string> disagreement(std::string_view name,
+                                        std::span<const collectives::CollectiveRequest> requests) {
+  const collectives::CollectiveRequest& first = requests.front();
+  for (std::size_t pe = 1; pe < requests.size(); ++pe) {
+    const collectives::CollectiveRequest& other = requests[pe];
+    if (other == first) {
+      continue;
+    }
+    const bool only_size =
+        other.kind == first.kind && other.alignment == first.alignment &&
+        (is(first, RequestKind::Allocate) || is(first, RequestKind::DeviceAllocate));
+    const std::string asked =
+        only_size
+            ? fmt::format("PE {} asked for {} bytes, PE 0 for {}", pe, other.bytes, first.bytes)
+            : fmt::format("PE {} asked {}, PE 0 {}", pe, describe(other), describe(first));
+    return fmt::format("{}: {}; the arguments must be the same on all PEs", name, asked);
   }
-  const collectives::CollectiveRequest& first = requests.first;
-  const collectives::CollectiveRequest& other = requests.other;
-  const std::uint32_t pe = requests.other_index;
-  const bool only_size =
-      other.kind == first.kind && other.alignment == first.alignment &&
-      (is(first, RequestKind::Allocate) || is(first, RequestKind::DeviceAllocate));
-  const std::string asked =
-      only_size ? fmt::format("PE {} asked for {} bytes, PE 0 for {}", pe, other.bytes, first.bytes)
-                : fmt::format("PE {} asked {}, PE 0 {}", pe, describe(other), describe(first));
-  return fmt::format("{}: {}; the arguments must be the same on all PEs", name, asked);
+  return std::nullopt;
 }
 
 }  // namespace weft::runtime

@@ -1,14 +1,14 @@
 // Whether all PEs made the same request in a collective allocation, and the error message if not.
-// Every PE has the same comparison of them and so reaches the same result.
+// Every PE evaluates the same requests and so reaches the same result.
 //
 // Pure.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "src/collectives/agreed.hpp"
 #include "src/collectives/control.hpp"
 
 namespace weft::runtime {
@@ -30,6 +30,6 @@ enum class RequestKind : std::uint64_t {
 // "weft_malloc: PE 2 asked for 64 bytes, PE 0 for 32; the arguments must be the same on all PEs",
 // for the first PE that differs from PE 0; empty if all agree.
 [[nodiscard]] std::optional<std::string> disagreement(
-    std::string_view name, const collectives::Comparison<collectives::CollectiveRequest>& requests);
+    std::string_view name, std::span<const collectives::CollectiveRequest> requests);
 
 }  // namespace weft::runtime

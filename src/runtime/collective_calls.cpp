@@ -1,6 +1,7 @@
 #include "src/runtime/collective_calls.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "src/base/error.hpp"
 #include "src/runtime/agreement.hpp"
@@ -20,10 +21,8 @@ void CollectiveCalls::check(Status status, std::string_view name) const {
 
 void CollectiveCalls::agree(std::string_view name,
                             const collectives::CollectiveRequest& mine) const {
-  collectives::Team& world = collectives_.world();
-  auto requests = collectives::comparison_of(mine, world.index());
-  const auto fold = [](auto& into, const auto& from) { collectives::fold(into, from); };
-  check(collectives::agree(world, requests, fold, name), name);
+  std::vector<collectives::CollectiveRequest> requests(collectives_.world().size());
+  check(collectives_.exchange(collectives_.world(), mine, requests), name);
   if (const auto text = disagreement(name, requests)) {
     fail(Status::Mismatch, "{}", *text);
   }

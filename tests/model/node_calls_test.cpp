@@ -62,10 +62,6 @@ void prepare() {
       reinterpret_cast<std::uint64_t&>(publication.data) = 0;
     }
     control.done.value = kStart;
-    control.gathered.value = kStart;
-    control.released.value = kStart;
-    control.gathered_value = {};
-    control.released_value = {};
     sources[me] = 0;
     member(me).calls.start(kStart);
   }
@@ -118,24 +114,6 @@ void exchange_in_place(std::uint32_t me, std::uint64_t call) {
   static_cast<void>(calls.await_all_words(&TeamControl::done, "test"));
 }
 
-// Team::agree on one node: the values go up to the root and back, and the next call uses their
-// memory again.
-void agree(std::uint32_t me, std::uint64_t call) {
-  AgreedValue value;
-  const auto word = [](AgreedValue& of) -> std::uint64_t& {
-    return reinterpret_cast<std::uint64_t&>(of.bytes);
-  };
-  word(value) = expected_of(me, call);
-  member(me).calls.gather(
-      value,
-      [&](AgreedValue& into, const AgreedValue& from) {
-        word(into) += reinterpret_cast<const std::uint64_t&>(from.bytes);
-      },
-      "test");
-  member(me).calls.release(value, "test");
-  require(word(value) == expected_of(0, call) + expected_of(1, call), "the value of another call");
-}
-
 template <typename Call>
 Program program(Call call, std::uint64_t count) {
   Program made{.prepare = prepare,
@@ -165,15 +143,10 @@ TEST(ModelNodeCalls, WhatIsReadInPlaceStaysUntilAllAreDone) {
   model::expect_no_violation(program(exchange_in_place, 3));
 }
 
-TEST(ModelNodeCalls, ValuesOfATreeAreThoseOfItsCall) {
-  model::expect_no_violation(program(agree, 3));
-}
-
 TEST(ModelNodeCalls, WeakerOrdersAreNoticed) {
   model::expect_noticed(program(exchange_published, 2), {});
   model::expect_noticed(program(broadcast, 3), {});
   model::expect_noticed(program(exchange_in_place, 2), {});
-  model::expect_noticed(program(agree, 2), {});
 }
 
 }  // namespace

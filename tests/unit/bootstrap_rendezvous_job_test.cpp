@@ -62,15 +62,6 @@ TEST_F(RendezvousJobs, APeThatComesAfterTheFailureIsToldIt) {
   EXPECT_THAT(told, ElementsAre(Pair(1, Message::Abort)));
 }
 
-TEST_F(RendezvousJobs, APeThatIsHeardOfAfterItsEndHasJoinedAllTheSame) {
-  RendezvousJob job = make(2);
-  job.note_exit(Pe(1), "exited with status 0");
-  job.join(Pe(1));
-  job.join(Pe(0));
-  EXPECT_FALSE(job.failure());
-  EXPECT_THAT(told, ElementsAre(Pair(0, Message::Start), Pair(1, Message::Start)));
-}
-
 TEST_F(RendezvousJobs, WherePesGoOnEachLossIsNamed) {
   RendezvousJob job({.rendezvous = "here", .pe_count = 4, .timeout = 1s, .announces_losses = true},
                     [this](Pe pe, const SharedFrame& frame) {

@@ -1,11 +1,9 @@
 // The runtime's parts that need no second PE: agreement, processes' lives, memory limits, members.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -53,66 +51,22 @@ CollectiveRequest allocation(std::uint64_t bytes, std::uint64_t alignment = 64) 
           .alignment = alignment};
 }
 
-// As a tree does whose children come in any order.
-collectives::Comparison<CollectiveRequest> compared(std::span<const CollectiveRequest> requests) {
-  const auto one = [&](std::size_t pe) {
-    return collectives::comparison_of(requests[pe], static_cast<std::uint32_t>(pe));
-  };
-  auto result = one(requests.size() - 1);
-  for (std::size_t pe = requests.size() - 1; pe > 0; --pe) {
-    collectives::fold(result, one(pe - 1));
-  }
-  return result;
-}
-
-// Every assignment of three values to five PEs, folded as (even PEs) with (odd PEs) and the other
-// way round.
-TEST(Agreement, FindsTheFirstThatDiffersInWhateverOrderItIsFolded) {
-  constexpr std::uint32_t kPes = 5;
-  for (std::uint32_t code = 0; code < 3 * 3 * 3 * 3 * 3; ++code) {
-    std::vector<std::uint32_t> values;
-    for (std::uint32_t pe = 0, rest = code; pe < kPes; ++pe, rest /= 3) {
-      values.push_back(rest % 3);
-    }
-    const auto differs = [&](std::uint32_t value) { return value != values[0]; };
-    const auto expected =
-        static_cast<std::uint32_t>(std::ranges::find_if(values, differs) - values.begin());
-    for (const std::uint32_t first : {0U, 1U}) {
-      const auto every_other = [&](std::uint32_t begin) {
-        auto sum = collectives::comparison_of(values[begin], begin);
-        for (std::uint32_t pe = begin + 2; pe < kPes; pe += 2) {
-          collectives::fold(sum, collectives::comparison_of(values[pe], pe));
-        }
-        return sum;
-      };
-      auto sum = every_other(first);
-      collectives::fold(sum, every_other(1 - first));
-      EXPECT_EQ(sum.first, values[0]);
-      ASSERT_EQ(sum.differs, expected < kPes) << code;
-      if (sum.differs) {
-        EXPECT_EQ(sum.other_index, expected) << code;
-        EXPECT_EQ(sum.other, values[expected]) << code;
-      }
-    }
-  }
-}
-
 TEST(Agreement, IsReachedWhenAllAskForTheSame) {
-  EXPECT_EQ(disagreement("weft_malloc", compared(std::vector(5, allocation(8)))), std::nullopt);
+  EXPECT_EQ(disagreement("weft_malloc", std::vector(5, allocation(8))), std::nullopt);
 }
 
 TEST(Agreement, NamesTheFirstPeThatAskedForSomethingElse) {
   std::vector<CollectiveRequest> requests(4, allocation(32));
   requests[2] = allocation(64);
   EXPECT_EQ(
-      disagreement("weft_malloc", compared(requests)),
+      disagreement("weft_malloc", requests),
       "weft_malloc: PE 2 asked for 64 bytes, PE 0 for 32; the arguments must be the same on all "
       "PEs");
   requests[1] = allocation(32, 128);
-  EXPECT_THAT(disagreement("weft_align", compared(requests)).value_or(""),
+  EXPECT_THAT(disagreement("weft_align", requests).value_or(""),
               HasSubstr("PE 1 asked for 32 bytes aligned to 128, PE 0 for 32 bytes aligned to 64"));
   requests[1] = {.kind = static_cast<std::uint64_t>(RequestKind::Release), .offset = 4096};
-  EXPECT_THAT(disagreement("weft_malloc", compared(requests)).value_or(""),
+  EXPECT_THAT(disagreement("weft_malloc", requests).value_or(""),
               HasSubstr("PE 1 asked to free the block at heap offset 4096"));
 }
 
@@ -121,7 +75,7 @@ TEST(Agreement, WindowsOfHostAndGpuMemoryAndWhatIsNoneAreNamed) {
     const std::vector<CollectiveRequest> requests{
         {.kind = static_cast<std::uint64_t>(RequestKind::Window), .bytes = 8},
         {.kind = static_cast<std::uint64_t>(kind), .bytes = 16, .offset = offset}};
-    return disagreement("call", compared(requests)).value_or("");
+    return disagreement("call", requests).value_or("");
   };
   EXPECT_THAT(
       says(RequestKind::DeviceWindow),

@@ -34,10 +34,6 @@ class ControlWords {
 
   void show(std::uint64_t& word, std::uint64_t value) { transport::store_word(&word, value); }
 
-  void show(std::uint64_t& word, std::uint64_t value, std::span<const std::uint32_t> /*readers*/) {
-    transport::store_word(&word, value);
-  }
-
  private:
   std::span<TeamControl> controls_;
   std::uint32_t me_;
