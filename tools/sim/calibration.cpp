@@ -8,18 +8,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "src/base/error.hpp"
+#include "tools/sim/refuse.hpp"
 
 namespace weft::sim {
 namespace {
 
 constexpr std::uint64_t kKib = 1024;
 constexpr std::uint64_t kMib = 1024 * kKib;
-
-template <typename... Values>
-[[noreturn]] void refuse(fmt::format_string<Values...> format, Values&&... values) {
-  fail(Status::InvalidArgument, format, std::forward<Values>(values)...);
-}
 
 struct Fit {
   Machine& machine;

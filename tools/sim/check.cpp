@@ -3,18 +3,13 @@
 #include <fstream>
 #include <string>
 
-#include "src/base/error.hpp"
 #include "src/base/ids.hpp"
+#include "tools/sim/refuse.hpp"
 #include "tools/sim/sender.hpp"
 #include "tools/sim/simulation.hpp"
 
 namespace weft::sim {
 namespace {
-
-template <typename... Values>
-[[noreturn]] void refuse(fmt::format_string<Values...> format, Values&&... values) {
-  fail(Status::InvalidArgument, format, std::forward<Values>(values)...);
-}
 
 // MemAvailable of proc(5); 0 if it cannot be read.
 double available_bytes() {

@@ -13,6 +13,7 @@
 #include "tools/sim/calibration.hpp"
 #include "tools/sim/faults.hpp"
 #include "tools/sim/options.hpp"
+#include "tools/sim/refuse.hpp"
 
 namespace weft::sim {
 namespace {
@@ -20,11 +21,6 @@ namespace {
 constexpr std::uint32_t kWindows = 2;
 constexpr std::uint32_t kWindowsDrawn = 4;       // where sizes or peers are drawn
 constexpr std::uint32_t kWarmUpWithFaults = 20;  // until slow NICs are found
-
-template <typename... Values>
-[[noreturn]] void refuse(fmt::format_string<Values...> format, Values&&... values) {
-  fail(Status::InvalidArgument, format, std::forward<Values>(values)...);
-}
 
 // What is parsed further after CLI11 has taken the words apart.
 struct Texts {

@@ -11,8 +11,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "src/base/error.hpp"
 #include "src/base/rail_policies.hpp"
+#include "tools/sim/refuse.hpp"
 
 namespace weft::sim {
 namespace {
@@ -44,11 +44,6 @@ constexpr std::array kKeys{
     Key{"weft.proxy_ns", 390, "of an operation at Weft's proxy"},
     Key{"nvshmem.proxy_ns", 749, "of an operation at NVSHMEM's proxy"},
 };
-
-template <typename... Values>
-[[noreturn]] void refuse(fmt::format_string<Values...> format, Values&&... values) {
-  fail(Status::InvalidArgument, format, std::forward<Values>(values)...);
-}
 
 // LIBRARY.floor_us.POLICY and LIBRARY.start_us.POLICY.
 bool is_start_key(std::string_view key) {

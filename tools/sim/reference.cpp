@@ -8,15 +8,10 @@
 #include <sstream>
 #include <string_view>
 
-#include "src/base/error.hpp"
+#include "tools/sim/refuse.hpp"
 
 namespace weft::sim {
 namespace {
-
-template <typename... Values>
-[[noreturn]] void refuse(fmt::format_string<Values...> format, Values&&... values) {
-  fail(Status::InvalidArgument, format, std::forward<Values>(values)...);
-}
 
 // By commas if there is one, else by blanks.
 std::vector<std::string> cells_of(const std::string& line) {

@@ -320,8 +320,7 @@ void WeftSender::tick() {
     for (std::size_t l = 0; peer != nullptr && l < peer->links.size(); ++l) {
       RailLink& link = peer->links[l];
       if (!link.up && state_.now_ns > link.probe_at_ns) {
-        constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
-        link.probe_at_ns = state_.now_ns + kProbeIntervalNs;
+        link.probe_at_ns = state_.now_ns + transport::rails::kProbeIntervalNs;
         if (!is_dead(*peer, link)) {
           links_.set_up(*peer, link);
         }

@@ -10,7 +10,6 @@
 namespace weft::transport::rails {
 namespace {
 
-constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
 constexpr std::uint64_t kWarnIntervalNs = 1'000'000'000;
 
 // A rail of ours, for the log. Without a NIC where only plans are made (weft-sim).

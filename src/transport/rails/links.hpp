@@ -14,6 +14,9 @@
 
 namespace weft::transport::rails {
 
+// Between two probes of a link that is down.
+inline constexpr std::uint64_t kProbeIntervalNs = 250'000'000;
+
 class Links {
  public:
   explicit Links(State& state) : state_(state), rates_(state) {}

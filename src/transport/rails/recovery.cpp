@@ -320,7 +320,7 @@ void Recovery::check_link(Peer& peer, RailLink& link) {
     abandon_posts(peer, link);
   }
   if (!link.up && !link.probing && state_.now_ns > link.probe_at_ns && peer.status == Status::Ok) {
-    link.probe_at_ns = state_.now_ns + 250 * kNsPerMs;
+    link.probe_at_ns = state_.now_ns + kProbeIntervalNs;
     const fabric::LinkHealth health = rail.examine(address, state_.options.rail_stall_ms);
     if (health != fabric::LinkHealth::Dead && health != fabric::LinkHealth::NicDown) {
       static_cast<void>(probe(peer, link));
